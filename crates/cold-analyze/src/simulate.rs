@@ -14,6 +14,7 @@
 
 mod accesses;
 mod launch;
+mod names;
 mod observed;
 mod outcome;
 mod picture;
@@ -44,6 +45,7 @@ use crate::usage::{Usage, Window};
 
 pub use warm::{NotWarm, Warmed, waited_as_cold};
 
+pub use names::BlocksOfNames;
 pub use observed::{Apart, Observed};
 pub use outcome::{Helper, OPENS, Setting, Simulated};
 pub use read::{Again, FileRead};

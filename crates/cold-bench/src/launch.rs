@@ -76,7 +76,13 @@ impl<'a> Launch<'a> {
             wiring.env.push(("HYPERFINE_ITERATION".into(), i.to_string().into()));
         }
         let (program, argv) = match launcher {
-            Some(l) => (&l.program, l.arguments.iter().chain(&command.argv).cloned().collect()),
+            // By its path, as an installed wrapper has it: the others' file was found before the caches were emptied,
+            // too, and a walk along PATH takes a read of the disk for each directory.
+            Some(l) => {
+                let file = std::iter::once(command.program.as_os_str().to_owned());
+                let arguments = command.argv.iter().skip(1).cloned();
+                (&l.program, l.arguments.iter().cloned().chain(file).chain(arguments).collect())
+            }
             None => (&command.program, command.argv.clone()),
         };
         let supervised = Supervised::prepare(StartSpec {

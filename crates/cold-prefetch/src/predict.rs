@@ -2,22 +2,23 @@
 //! of a launch (docs/concepts/replay.md), before any disk is touched.
 //!
 //! Whether a launch would follow the plan is not asked: not its standing, nor whether its pages are cached. What the
-//! launch takes before its helper exists, the simulation adds. Names cost computing only. What blocks of the file system they need the
-//! program reads itself where it did so when it was recorded, unless the plan has steps for these blocks.
+//! launch takes before its helper exists, the simulation adds. Names cost computing, and the blocks of the file system that
+//! looking them up read when the start was recorded: whoever looks a name up first reads them, unless the plan has steps for
+//! these blocks.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use cold_analyze::Usage;
-use cold_analyze::simulate::{NotSimulated, OPENS, Recorded};
+use cold_analyze::simulate::{BlocksOfNames, NotSimulated, OPENS, Recorded};
 use cold_model::Bytes;
 use cold_model::pages::Runs;
 use cold_model::recording::{self, Recording};
 use cold_plan::identity::build_id_of;
 use cold_plan::plan::{FileKind, Gate, Op, PAGE, PlanFile, Step};
 use cold_plan::{Match, Plan};
-use cold_sim::engine::{self, PlanStep, Replay};
-use cold_sim::op::{FileId, OpenId};
+use cold_sim::engine::{self, Block, Blocks, PlanStep, Replay, helpers_open};
+use cold_sim::op::FileId;
 
 /// CPU time of looking up or opening a name whose directory and inode are in cached blocks: means of 10.0 to 12.7 µs
 /// in 3 rounds of 6000 names, after dentries and inodes were dropped (Linux 6.18, ext4).
@@ -84,17 +85,19 @@ fn exact_files(plan: &Plan) -> Vec<(&PlanFile, Runs)> {
 pub fn asked(plan: &Plan, recording: &Recording, start: &mut Recorded) -> Asked {
     let found = Found::of(recording, start);
     let places: Vec<Place> = plan.files.iter().map(|f| found.place(f)).collect();
+    let (blocks, of_files) = blocks(plan, &start.blocks_of_names(recording));
     let (mut left_out, mut untouched) = (0_u64, 0_u64);
     let mut steps = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         let critical = step.critical;
+        let needs = of_files.get(step.file as usize).copied().unwrap_or_default();
         let (Some(file), Some(place)) = (plan.files.get(step.file as usize), places.get(step.file as usize))
         else {
             continue;
         };
         if step.op != Op::Read {
             let ns = if step.op == Op::List { LIST_NS } else { LOOK_UP_NS };
-            steps.push(PlanStep::LookUp { ns, critical });
+            steps.push(PlanStep::LookUp { ns, blocks: needs, critical });
             continue;
         }
         let id = match *place {
@@ -112,12 +115,25 @@ pub fn asked(plan: &Plan, recording: &Recording, start: &mut Recorded) -> Asked 
         let read = pages.saturating_mul(start.page_bytes);
         left_out = left_out.saturating_add(u64::from(step.bytes).saturating_sub(read));
         if pages > 0 {
-            let open = OpenId(u32::MAX.saturating_sub(id.0));
-            steps.push(PlanStep::Read { file: id, open, first, pages, critical });
+            let open = helpers_open(id);
+            steps.push(PlanStep::Read { file: id, open, first, pages, blocks: needs, critical });
         }
     }
-    let replay = helper(plan, steps, start.page_bytes);
+    let replay = Replay { blocks, ..helper(plan, steps, start.page_bytes) };
     Asked { replay, left_out: Bytes(left_out), untouched: Bytes(untouched) }
+}
+
+/// The blocks that looking the plan's files up takes, and which of them each file's are.
+fn blocks(plan: &Plan, names: &BlocksOfNames) -> (Vec<Block>, Vec<Blocks>) {
+    let mut all = Vec::new();
+    let of_files = plan.files.iter().map(|file| {
+        let own = names.get(&file.path).map_or(&[][..], Vec::as_slice);
+        let from = all.len() as u32;
+        all.extend_from_slice(own);
+        Blocks { from, count: own.len() as u32 }
+    });
+    let of_files = of_files.collect();
+    (all, of_files)
 }
 
 /// First page and pages of a step, in pages of the recording, up to the end of the file.
@@ -136,6 +152,7 @@ fn helper(plan: &Plan, steps: Vec<PlanStep>, page_bytes: u64) -> Replay {
     let chunk = u64::from(plan.knobs.chunk_bytes).clamp(*CHUNK.start(), *CHUNK.end());
     Replay {
         steps,
+        blocks: Vec::new(),
         threads,
         lookup_threads: (lookups / LOOKUPS_PER_THREAD).min(most),
         chunk_pages: (chunk / page_bytes).max(1),

@@ -27,4 +27,4 @@ mod tests;
 pub use self::core::run;
 pub use input::{Costs, Event, Input, Machine, Step, Task, TaskStart};
 pub use outcome::{Done, Error, FileReads, Filled, Kind, Outcome, Sent, TaskTimes, Times};
-pub use replay::{Gate, PlanStep, Replay};
+pub use replay::{Block, Blocks, Gate, PlanStep, Replay, helpers_open};

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::disk::{Disk, Layout};
-use crate::engine::{Costs, Error, Event, Gate, Input, Machine, PlanStep, Replay, run};
+use crate::engine::{Blocks, Costs, Error, Event, Gate, Input, Machine, PlanStep, Replay, run};
 use crate::names::Names;
 use crate::op::{Access, FileId, Op, OpenId, PageCache, PageRead, Progress};
 
@@ -22,6 +22,7 @@ pub fn plan(input: &Input<'_>, processors: usize, most_pages: u64, opens: Event)
     let machine = Machine { processors, costs: Costs::NONE };
     let mut plan = Replay {
         steps: Vec::new(),
+        blocks: Vec::new(),
         threads: 1,
         lookup_threads: 0,
         chunk_pages: most_pages.max(1),
@@ -64,7 +65,14 @@ impl<'a> Needs<'a> {
                 first -= 1;
             }
             let open = OpenId(OPENS.saturating_sub(file.0));
-            steps.push(PlanStep::Read { file, open, first, pages: end - first, critical: false });
+            steps.push(PlanStep::Read {
+                file,
+                open,
+                first,
+                pages: end - first,
+                blocks: Blocks::default(),
+                critical: false,
+            });
         }
         steps
     }
@@ -116,7 +124,14 @@ mod tests {
     }
 
     fn read(first: u64, pages: u64) -> PlanStep {
-        PlanStep::Read { file: FileId(0), open: OpenId(OPENS), first, pages, critical: false }
+        PlanStep::Read {
+            file: FileId(0),
+            open: OpenId(OPENS),
+            first,
+            pages,
+            blocks: Blocks::default(),
+            critical: false,
+        }
     }
 
     fn simulate(tasks: &[Task], layout: &Layout, model: Model, replay: Option<&Replay>) -> Outcome {

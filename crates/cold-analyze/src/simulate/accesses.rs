@@ -174,19 +174,19 @@ fn goes_on(whole: &mut RecordedAccess, file: Option<FileId>, t: &Touch, page_byt
 }
 
 /// Blocks of a file system's metadata that were read together.
-struct MetadataRun {
-    at: u64,
-    tid: u32,
-    file: FileIdx,
-    first: u64,
-    pages: u64,
+pub(super) struct MetadataRun {
+    pub(super) at: u64,
+    pub(super) tid: u32,
+    pub(super) file: FileIdx,
+    pub(super) first: u64,
+    pub(super) pages: u64,
     /// When the last of them was added.
     until: u64,
 }
 
 /// A file system asks for the blocks beside the one it needs (ext4: 32 blocks of inodes), one by one, and they become one
 /// request: each run of neighbours that a thread added without a pause is one read.
-fn metadata_runs<'a>(fills: impl Iterator<Item = &'a Fill>) -> Vec<MetadataRun> {
+pub(super) fn metadata_runs<'a>(fills: impl Iterator<Item = &'a Fill>) -> Vec<MetadataRun> {
     let mut runs: Vec<MetadataRun> = Vec::new();
     for f in fills {
         let (at, pages) = (f.at.0, u64::from(f.pages));

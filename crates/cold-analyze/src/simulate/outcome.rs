@@ -131,7 +131,11 @@ impl Recorded {
         };
         let outcome = run(&input(plan.as_deref()), &setting.machine, &mut cache, &mut disks)?;
         let launch = match setting.helper {
-            Helper::Plan(plan) => launch::before_helper(plan, setting.disk, self.disk_bytes(0)),
+            Helper::Plan(plan) => {
+                // The launcher lies where the start's first file lies, as far as anybody knows.
+                let window = files.first().map_or(0, |f| f.window_pages).saturating_mul(self.page_bytes);
+                launch::before_helper(plan, setting.disk, self.disk_bytes(0), window)
+            }
             Helper::None | Helper::Exact => Nanos(0),
         };
         let read = read::by_file(&outcome.filled);

@@ -1,6 +1,6 @@
 use cold_analyze::simulate::Simulated;
 use cold_analyze::simulate::sweep::{Choice, Reader};
-use cold_model::recording::{FillCause, OffCpuReason, Thread, TouchKind};
+use cold_model::recording::{FillCause, LookupKind, OffCpuReason, Thread, TouchKind};
 use cold_model::sample::{empty, ms};
 use cold_model::{Known, Nanos};
 use cold_plan::plan::Knobs;
@@ -57,9 +57,9 @@ fn disk() -> Model {
     Model { latency_ns: 5 * MS, channels: 1, ..Model::default() }
 }
 
-/// Of that disk, before the helper exists: the launcher in seven reads, the plan in one, 3.5 ms of computing. Milliseconds,
-/// rounded with what follows.
-const LAUNCH: u64 = 8 * 5 + 4;
+/// Of that disk, before the helper exists: the launcher in seven reads, five blocks, the plan in one read, 3.5 ms of
+/// computing. Milliseconds, rounded with what follows.
+const LAUNCH: u64 = 13 * 5 + 4;
 
 fn predicted(plan: &Plan, r: &Recording) -> Prediction {
     let mut start = Recorded::of(r).unwrap();
@@ -139,6 +139,34 @@ fn files_that_changed_and_unknown_blocks_are_left_out() {
     assert_eq!(asked(&blocks, &r, &mut start).left_out, Bytes(PAGE));
     r.files[device as usize].path = None;
     assert_eq!(asked(&blocks, &r, &mut Recorded::of(&r).unwrap()).left_out, Bytes(3 * PAGE));
+}
+
+#[test]
+fn names_take_the_blocks_that_looking_them_up_read() {
+    let mut r = recording();
+    let device = r.file("/dev/sda1", 0);
+    r.files[device as usize].kind = recording::FileKind::BlockDevice;
+    // The program opens the file by a link: its directory, and after a pause three neighbouring blocks of inodes. Another
+    // block is read between two calls, and another thread's read is none of its.
+    let lookup = r.lookup(1, LookupKind::Open, "/lib/f0", 3);
+    (lookup.ended, lookup.file) = (ms(5), Some(0));
+    for (at, page) in [(2, 900), (4, 40), (4, 41), (4, 42), (6, 77)] {
+        r.fill(at, device, page..page + 1, FillCause::Metadata);
+    }
+    r.fill(3, device, 5..6, FillCause::Metadata).tid = 11;
+    let mut start = Recorded::of(&r).unwrap();
+    let names = start.blocks_of_names(&r);
+    assert_eq!(names.keys().collect::<Vec<_>>(), [Path::new("/lib/f0"), Path::new("/usr/lib/f0")]);
+    let got = asked(&plan(0), &r, &mut start).replay;
+    let read: Vec<_> = got.blocks.iter().map(|b| (b.first, b.pages)).collect();
+    assert_eq!(read, [(900, 1), (40, 3)]);
+    assert!(
+        got.steps.iter().all(|s| matches!(s, PlanStep::Read { blocks: Blocks { from: 0, count: 2 }, .. }))
+    );
+    // The program finds these there and reads the others itself.
+    let sent = predicted(&plan(0), &r).with.outcome.sent;
+    let pages = sent.iter().filter(|s| start.is_metadata(s.of.0)).map(|s| s.bytes / PAGE);
+    assert_eq!(pages.collect::<Vec<_>>(), [1, 3, 1, 1]);
 }
 
 #[test]

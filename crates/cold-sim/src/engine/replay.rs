@@ -37,16 +37,45 @@ pub enum PlanStep {
         first: u64,
         /// How many pages, from `first` on.
         pages: u64,
+        /// Blocks that opening the file takes, where it was not opened yet.
+        blocks: Blocks,
         /// The program may wait for it.
         critical: bool,
     },
-    /// Something that only computes: a name is looked up whose blocks are there.
+    /// A name is looked up.
     LookUp {
         /// CPU time, nanoseconds.
         ns: u64,
+        /// Blocks that it takes.
+        blocks: Blocks,
         /// The program may wait for it.
         critical: bool,
     },
+}
+
+/// A helper's own open file of this file, as far from the numbers of a start's as can be.
+pub fn helpers_open(file: FileId) -> OpenId {
+    OpenId(u32::MAX.saturating_sub(file.0))
+}
+
+/// Neighbouring blocks of a file system, which are read at once and waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// What stands for the device.
+    pub file: FileId,
+    /// First page of the device.
+    pub first: u64,
+    /// How many pages, from `first` on.
+    pub pages: u64,
+}
+
+/// Some of a replay's [`Replay::blocks`], one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Blocks {
+    /// The first one's number.
+    pub from: u32,
+    /// How many.
+    pub count: u32,
 }
 
 impl PlanStep {
@@ -65,6 +94,8 @@ impl PlanStep {
 pub struct Replay {
     /// What the helper reads, in its order.
     pub steps: Vec<PlanStep>,
+    /// Blocks of file systems that its steps name.
+    pub blocks: Vec<Block>,
     /// Threads that read, at least one.
     pub threads: usize,
     /// More threads, which look names up; with none, those that read do that, too.
@@ -218,17 +249,35 @@ impl Thread {
             }
         }
         match step {
-            PlanStep::LookUp { ns, critical } => {
+            PlanStep::LookUp { ns, blocks, critical } => {
+                self.wait_for(shared, blocks);
                 self.next.push_back(Next::Step(Step::Compute(ns)));
                 self.next.extend(critical.then_some(Next::Critical));
             }
-            PlanStep::Read { file, open, first, pages, critical } => {
+            PlanStep::Read { file, open, first, pages, blocks, critical } => {
                 if shared.open.insert(open) {
+                    self.wait_for(shared, blocks);
                     self.access(Op::Open { open, file });
                     self.access(Op::AdviseOpen { open, pattern: Pattern::Random });
                 }
                 self.read(shared, open, (first, pages), critical);
             }
+        }
+    }
+
+    /// Blocks are read one after the other: each tells where the next one lies.
+    fn wait_for(&mut self, shared: &mut Shared<'_>, Blocks { from, count }: Blocks) {
+        let replay = shared.replay;
+        let blocks = replay.blocks.iter().skip(from as usize).take(count as usize);
+        for Block { file, first, pages } in blocks {
+            let open = helpers_open(*file);
+            if shared.open.insert(open) {
+                self.access(Op::Open { open, file: *file });
+                self.access(Op::AdviseOpen { open, pattern: Pattern::Random });
+            }
+            let (offset, bytes) =
+                (first.saturating_mul(shared.page_bytes), pages.saturating_mul(shared.page_bytes));
+            self.access(Op::Read { open, offset, bytes });
         }
     }
 

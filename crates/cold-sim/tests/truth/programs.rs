@@ -10,7 +10,8 @@ use cold_model::{Bytes, Extent};
 use cold_sim::Cache;
 use cold_sim::disk::{Disk, Layout, Model};
 use cold_sim::engine::{
-    Costs, Event, Gate, Input, Machine, Outcome, PlanStep, Replay, Step, Task, TaskStart, TaskTimes, run,
+    Blocks, Costs, Event, Gate, Input, Machine, Outcome, PlanStep, Replay, Step, Task, TaskStart, TaskTimes,
+    run,
 };
 use cold_sim::op::{FileId, Op, OpenId};
 use cold_stats::{Pcg, median_u64};
@@ -297,8 +298,16 @@ pub(crate) fn programs() -> Vec<Program> {
     let plan = Replay {
         steps: few
             .iter()
-            .map(|at| PlanStep::Read { file: FileId(0), open: OPEN, first: *at, pages: 8, critical: false })
+            .map(|at| PlanStep::Read {
+                file: FileId(0),
+                open: OPEN,
+                first: *at,
+                pages: 8,
+                blocks: Blocks::default(),
+                critical: false,
+            })
             .collect(),
+        blocks: Vec::new(),
         threads: 1,
         lookup_threads: 0,
         chunk_pages: 32,

@@ -2,15 +2,25 @@
 
 use super::*;
 use crate::disk::Preset;
+use crate::engine::replay::{Block, Blocks};
 
 const GATE: Event = Event(u32::MAX);
 
 fn read(first: u64, pages: u64, critical: bool) -> PlanStep {
-    PlanStep::Read { file: FileId(0), open: OpenId(70), first, pages, critical }
+    PlanStep::Read { file: FileId(0), open: OpenId(70), first, pages, blocks: Blocks::default(), critical }
 }
 
 fn replay(steps: Vec<PlanStep>, gate: Gate) -> Replay {
-    Replay { steps, threads: 1, lookup_threads: 0, chunk_pages: 100, in_flight_pages: 0, gate, opens: GATE }
+    Replay {
+        steps,
+        blocks: Vec::new(),
+        threads: 1,
+        lookup_threads: 0,
+        chunk_pages: 100,
+        in_flight_pages: 0,
+        gate,
+        opens: GATE,
+    }
 }
 
 /// A millisecond per request and one at a time; the program computes 1 ms before each of its pages.
@@ -97,7 +107,7 @@ fn threads_share_the_plan_and_the_bound() {
 fn lookups_take_cpu_time_of_their_own_threads_or_of_those_that_read() {
     let mut world = world();
     world.machine.processors = 3;
-    let look_up = PlanStep::LookUp { ns: 2 * MS, critical: true };
+    let look_up = PlanStep::LookUp { ns: 2 * MS, blocks: Blocks::default(), critical: true };
     let mut plan = replay(vec![look_up, read(0, 1, true)], Gate::Issued);
     let tasks = program(&[0]);
     let outcome = with(&world, &tasks, &plan);
@@ -108,6 +118,39 @@ fn lookups_take_cpu_time_of_their_own_threads_or_of_those_that_read() {
     assert_eq!(outcome.sent[0].sent_ns, 0);
     assert_eq!(outcome.tasks[0].lived.map(|l| l.0), Some(2 * MS));
     assert_eq!(outcome.time_ns, 3 * MS);
+}
+
+#[test]
+fn whoever_opens_a_file_first_waits_for_each_block_of_its_name() {
+    // Three blocks of a second file stand for the device. Each takes 1 ms, and the next is asked for when it has come.
+    let mut world = World::new(2);
+    world.machine.processors = 3;
+    let block = |first| Block { file: FileId(1), first, pages: 1 };
+    let blocks = Blocks { from: 1, count: 2 };
+    let read =
+        PlanStep::Read { file: FileId(0), open: OpenId(70), first: 0, pages: 1, blocks, critical: false };
+    let plan =
+        Replay { blocks: vec![block(900), block(0), block(500)], ..replay(vec![read, read], Gate::None) };
+    let sent = |plan: &Replay, tasks: &[Task]| -> Vec<(u32, u64, u64)> {
+        let outcome = with(&world, tasks, plan);
+        let told = |s: &Sent| (s.of.0.0, s.offset / PAGE % 1000, s.sent_ns / MS);
+        outcome.sent.iter().map(told).collect()
+    };
+    let idle = [at_once(vec![Step::Sleep(100 * MS)])];
+    assert_eq!(
+        sent(&plan, &idle),
+        [(1, 0, 0), (1, 500, 1), (0, 0, 2)],
+        "the other file's blocks are not its"
+    );
+    // A thread that looks names up does so before; the reader finds the first block on its way, and the second one there.
+    let look_up = PlanStep::LookUp { ns: 0, blocks, critical: false };
+    let steps = vec![look_up, PlanStep::LookUp { ns: MS / 2, blocks, critical: false }, read];
+    let ahead = Replay { steps, lookup_threads: 1, ..plan.clone() };
+    assert_eq!(sent(&ahead, &idle), [(1, 0, 0), (1, 500, 1), (0, 0, 2)]);
+    // The program finds them there.
+    let device = Op::Read { open: OpenId(1), offset: 500 * PAGE, bytes: PAGE };
+    let late = [at_once(vec![Step::Sleep(50 * MS), Step::Access(device)])];
+    assert_eq!(sent(&plan, &late).len(), 3);
 }
 
 /// The first table of docs/concepts/replay.md, measured with real launches on the test disks long before there was a

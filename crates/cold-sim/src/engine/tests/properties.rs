@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::disk::Preset;
+use crate::engine::replay::Blocks;
 
 const FILES: u32 = 3;
 const EVENTS: u32 = 6;
@@ -55,10 +56,11 @@ proptest! {
         let world = world(preset, processors, window);
         let tasks = tasks(&given);
         let steps = (0..FILES).map(|n| PlanStep::Read {
-            file: FileId(n), open: OpenId(100 + n), first: 0, pages: 500, critical: n == 0,
+            file: FileId(n), open: OpenId(100 + n), first: 0, pages: 500, blocks: Blocks::default(), critical: n == 0,
         });
         let plan = Replay {
             steps: steps.collect(),
+            blocks: Vec::new(),
             threads: 2,
             lookup_threads: 0,
             chunk_pages: 64,
