@@ -3,10 +3,10 @@
 SELECT r.program, r.version, r.scenario, r.path, r.build_id, r.size,
        CAST(max(r.starts) AS BIGINT) AS starts,
        CAST(sum(r.pages) AS BIGINT) AS any_pages,
-       CAST(sum(CASE WHEN r.used = r.starts THEN r.pages ELSE 0 END) AS BIGINT) AS all_pages,
-       CAST(sum(CASE WHEN r.used >= w.share * r.starts THEN r.pages ELSE 0 END) AS BIGINT) AS agreed_pages,
+       CAST(sum(CASE WHEN r.used = r.starts AND NOT r.spare THEN r.pages ELSE 0 END) AS BIGINT) AS all_pages,
+       CAST(sum(CASE WHEN r.used >= w.share * r.starts AND NOT r.spare THEN r.pages ELSE 0 END) AS BIGINT) AS agreed_pages,
        CAST(sum(r.pages * r.used) AS BIGINT) AS needed_pages,
-       sum(CASE WHEN r.used = r.starts THEN r.pages ELSE 0 END) / CAST(sum(r.pages) AS DOUBLE) AS jaccard
+       sum(CASE WHEN r.used = r.starts AND NOT r.spare THEN r.pages ELSE 0 END) / CAST(sum(r.pages) AS DOUBLE) AS jaccard
 FROM runs r CROSS JOIN settings w
 GROUP BY r.program, r.version, r.scenario, r.path, r.build_id, r.size
 ORDER BY r.program, r.version, r.scenario, needed_pages DESC, r.path, r.build_id

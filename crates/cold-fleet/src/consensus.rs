@@ -45,6 +45,7 @@ pub struct Agreed {
     starts: u64,
     need: u64,
     around: bool,
+    spare: bool,
 }
 
 /// A row of [`crate::query::NAMES`].
@@ -111,6 +112,8 @@ impl fmt::Display for Differs {
 pub struct Consensus {
     /// Without identities, steps and device, as a plan that travels.
     pub plan: Plan,
+    /// What only another build of its files may need ([`portable::export`]).
+    pub spare: Vec<Range>,
     /// Files and names that cannot be part of it, because their paths are redacted.
     pub redacted: u64,
 }
@@ -131,7 +134,7 @@ pub fn plan(subjects: &[Subject], pages: &[Agreed], names: &[Name]) -> Result<Co
     {
         return Err(NoConsensus::Redacted);
     }
-    let (files, ranges, redacted) = contents(pages, names);
+    let Contents { files, ranges, spare, redacted } = contents(pages, names);
     if ranges.is_empty() {
         return Err(NoConsensus::Nothing);
     }
@@ -147,7 +150,7 @@ pub fn plan(subjects: &[Subject], pages: &[Agreed], names: &[Name]) -> Result<Co
         scenario: first.scenario.clone(),
     };
     let plan = Plan::unmade(key, learnt(subjects), files, ranges, default_knobs(None));
-    Ok(Consensus { plan, redacted })
+    Ok(Consensus { plan, spare, redacted })
 }
 
 fn one(what: Differs, subjects: &[Subject], of: impl Fn(&Subject) -> &String) -> Result<(), NoConsensus> {
@@ -183,9 +186,17 @@ fn history(used: u64, starts: u64) -> u8 {
     u8::MAX >> (8 - eighths)
 }
 
-fn contents(pages: &[Agreed], names: &[Name]) -> (Vec<PlanFile>, Vec<Range>, u64) {
+/// What a plan reads.
+struct Contents {
+    files: Vec<PlanFile>,
+    ranges: Vec<Range>,
+    spare: Vec<Range>,
+    redacted: u64,
+}
+
+fn contents(pages: &[Agreed], names: &[Name]) -> Contents {
     let mut files: Vec<PlanFile> = Vec::new();
-    let mut ranges = Vec::new();
+    let (mut ranges, mut spare) = (Vec::new(), Vec::new());
     // Of several files of one name the one that most starts had.
     let mut users: HashMap<(&str, &str, u64), u64> = HashMap::new();
     for p in pages {
@@ -199,7 +210,9 @@ fn contents(pages: &[Agreed], names: &[Name]) -> (Vec<PlanFile>, Vec<Range>, u64
     }
     let mut redacted: Vec<&str> = Vec::new();
     let mut numbers: HashMap<&str, u32> = HashMap::new();
-    for p in pages {
+    // Needed ones first: they say when a file is needed.
+    let (needed, unneeded) = (pages.iter().filter(|p| !p.spare), pages.iter().filter(|p| p.spare));
+    for p in needed.chain(unneeded) {
         if p.path.starts_with(PREFIX) {
             redacted.push(&p.path);
             continue;
@@ -215,12 +228,13 @@ fn contents(pages: &[Agreed], names: &[Name]) -> (Vec<PlanFile>, Vec<Range>, u64
             files.push(file(&p.path, FileKind::Regular, identity, p.need));
         }
         let uses = history(p.used, p.starts);
-        if let Some(f) = files.get_mut(number as usize) {
+        if let Some(f) = files.get_mut(number as usize).filter(|_| !p.spare) {
             f.need_ns = f.need_ns.min(p.need);
             f.uses = f.uses.max(uses);
         }
         let Ok(pages) = u32::try_from(p.pages) else { continue };
-        ranges.push(Range {
+        let of = if p.spare { &mut spare } else { &mut ranges };
+        of.push(Range {
             file: number,
             first_page: p.first_page,
             pages,
@@ -243,8 +257,10 @@ fn contents(pages: &[Agreed], names: &[Name]) -> (Vec<PlanFile>, Vec<Range>, u64
     }
     redacted.sort_unstable();
     redacted.dedup();
-    ranges.sort_by_key(|r| (r.need_ns, r.file, r.first_page));
-    (files, ranges, redacted.len() as u64)
+    for list in [&mut ranges, &mut spare] {
+        list.sort_by_key(|r| (r.need_ns, r.file, r.first_page));
+    }
+    Contents { files, ranges, spare, redacted: redacted.len() as u64 }
 }
 
 fn file(path: &str, kind: FileKind, identity: Identity, need_ns: u64) -> PlanFile {
@@ -278,6 +294,7 @@ mod tests {
             starts: 10,
             need: first_page,
             around: false,
+            spare: false,
         }
     }
 
@@ -299,7 +316,21 @@ mod tests {
         assert_eq!(ranges, [(0, 0xff), (8, 0x1f)]);
         let learnt = made.plan.learnt;
         assert_eq!((learnt.starts, learnt.tier, learnt.first, learnt.last), (10, 'B', 5, 9));
-        assert!(cold_plan::portable::export(&made.plan).is_ok());
+        assert!(cold_plan::portable::export(&made.plan, &made.spare).is_ok());
+    }
+
+    #[test]
+    fn what_exact_starts_did_without_is_spare() {
+        let spare = Agreed { spare: true, around: true, need: 0, ..pages("/a", "22", 40, 10) };
+        let made = plan(&[subject("1")], &[spare, pages("/a", "22", 8, 6)], &[]).unwrap();
+        let of =
+            |ranges: &[Range]| ranges.iter().map(|r| (r.file, r.first_page, r.around)).collect::<Vec<_>>();
+        assert_eq!((of(&made.plan.ranges), of(&made.spare)), (vec![(0, 8, false)], vec![(0, 40, true)]));
+        assert_eq!(
+            (made.plan.files[0].need_ns, made.plan.files[0].uses),
+            (8, 0x1f),
+            "as needed pages have it"
+        );
     }
 
     #[test]

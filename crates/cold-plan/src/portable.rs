@@ -10,7 +10,7 @@
 
 mod document;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -128,9 +128,10 @@ impl fmt::Display for Why {
     }
 }
 
-/// The plan as JSON text.
-pub fn export(plan: &Plan) -> Result<String, Error> {
-    Ok(serde_json::to_string_pretty(&Document::of(plan))?)
+/// The plan as JSON text. `spare`: ranges of its files that starts did without which told each page, but which the kernel
+/// mapped around faults in others. Of the same build nobody needs them; another build may have moved needed code there.
+pub fn export(plan: &Plan, spare: &[Range]) -> Result<String, Error> {
+    Ok(serde_json::to_string_pretty(&Document::of(plan, spare))?)
 }
 
 /// Reads an exported plan for this machine. `build_id` reads the build-id of a file, where it has one.
@@ -143,17 +144,18 @@ pub fn import(
         return Err(Error::TooLarge);
     }
     let document = Document::parse(text)?;
-    let counts = [("files", document.files.len(), MAX_FILES), ("ranges", document.ranges.len(), MAX_RANGES)];
+    let ranges = document.ranges.len().saturating_add(document.spare.len());
+    let counts = [("files", document.files.len(), MAX_FILES), ("ranges", ranges, MAX_RANGES)];
     for (what, found, most) in counts {
         if found as u64 > most {
             return Err(FormatError::Budget { what, found: found as u64, most }.into());
         }
     }
-    let plan = document.into_plan()?;
+    let (plan, spare) = document.into_plan()?;
     let key = here(&plan.key, build_id)?;
     let (mut dropped, mut carried) = (Vec::new(), Vec::new());
     let mut files: Vec<PlanFile> = Vec::new();
-    let mut places = HashMap::new();
+    let (mut places, mut others_of) = (HashMap::new(), HashSet::new());
     for (place, file) in plan.files.into_iter().enumerate() {
         let found = look(&file, build_id);
         let other = found.as_ref().err().filter(|_| others == Others::Carry).and_then(|why| {
@@ -162,6 +164,7 @@ pub fn import(
         });
         if let Some((why, identity)) = other {
             carried.push(Dropped { path: file.path.clone(), why: why.clone() });
+            others_of.insert(place as u32);
             places.insert(place as u32, (files.len() as u32, identity.size.div_ceil(PAGE)));
             files.push(PlanFile { identity, exact: false, ..file });
             continue;
@@ -180,7 +183,9 @@ pub fn import(
         let left = u32::try_from(end.saturating_sub(r.first_page)).unwrap_or(u32::MAX);
         (left > 0).then(|| Range { file, pages: r.pages.min(left), ..r })
     };
-    let ranges = plan.ranges.into_iter().filter_map(range).collect();
+    let spare = spare.into_iter().filter(|r| others_of.contains(&r.file));
+    let mut ranges: Vec<Range> = plan.ranges.into_iter().chain(spare).filter_map(range).collect();
+    ranges.sort_by_key(|r| r.need_ns);
     let plan = Plan { key, files, ranges, standing: Standing::Untried, ..plan };
     encode(&plan)?;
     Ok(Imported { plan, dropped, carried })

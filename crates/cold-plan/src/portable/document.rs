@@ -26,6 +26,9 @@ pub(super) struct Document {
     knobs: Knobs,
     pub(super) files: Vec<File>,
     pub(super) ranges: Vec<Range>,
+    /// For other builds of the files; written where there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) spare: Vec<Range>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,7 +60,7 @@ impl Document {
         Ok(serde_json::from_str(text)?)
     }
 
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(super) fn of(plan: &Plan, spare: &[Range]) -> Self {
         let key = &plan.key;
         Self {
             format: FORMAT.to_owned(),
@@ -70,15 +73,16 @@ impl Document {
             knobs: plan.knobs,
             files: plan.files.iter().map(File::of).collect(),
             ranges: plan.ranges.clone(),
+            spare: spare.to_vec(),
         }
     }
 
-    /// Without anything of a machine but its files' sizes and build-ids.
-    pub(super) fn into_plan(self) -> Result<Plan, Error> {
+    /// Without anything of a machine but its files' sizes and build-ids; and the spare ranges.
+    pub(super) fn into_plan(self) -> Result<(Plan, Vec<Range>), Error> {
         let identity = Identity { size: self.size, build_id: number(self.build_id)?, ..Identity::default() };
         let key = Key { executable: self.executable, identity, script: self.script, scenario: self.scenario };
         let files = self.files.into_iter().map(File::into_plan).collect::<Result<_, _>>()?;
-        Ok(Plan::unmade(key, self.learnt, files, self.ranges, self.knobs))
+        Ok((Plan::unmade(key, self.learnt, files, self.ranges, self.knobs), self.spare))
     }
 }
 

@@ -58,7 +58,7 @@ fn whole(plan: Plan) -> Imported {
 #[test]
 fn what_is_the_same_here_comes_along_with_its_own_identity() {
     let (dir, plan) = world();
-    let imported = import(&export(&plan).unwrap(), &build_id, Others::Carry).unwrap();
+    let imported = import(&export(&plan, &[]).unwrap(), &build_id, Others::Carry).unwrap();
     assert_eq!(imported.dropped, [Dropped { path: "/dev/vda1".into(), why: Why::Blocks }]);
     let new = imported.plan;
     let meta = new.key.executable.metadata().unwrap();
@@ -71,13 +71,13 @@ fn what_is_the_same_here_comes_along_with_its_own_identity() {
     assert_eq!((&new.standing, new.trial, new.bound, &new.device), (&Standing::Untried, None, None, &None));
     assert!(new.steps.is_empty());
     // Once more, it is the same.
-    assert_eq!(import(&export(&new).unwrap(), &build_id, Others::Carry).unwrap(), whole(new));
+    assert_eq!(import(&export(&new, &[]).unwrap(), &build_id, Others::Carry).unwrap(), whole(new));
 }
 
 #[test]
 fn what_is_missing_or_another_drops_out_and_is_named() {
     let (dir, plan) = world();
-    let text = export(&plan).unwrap();
+    let text = export(&plan, &[]).unwrap();
     std::fs::write(dir.path().join("data"), "1234").unwrap();
     std::fs::remove_dir(dir.path().join("dir")).unwrap();
     std::fs::write(dir.path().join("dir"), "").unwrap();
@@ -110,6 +110,30 @@ fn what_is_missing_or_another_drops_out_and_is_named() {
 }
 
 #[test]
+fn spare_pages_are_read_of_other_builds_alone() {
+    let (dir, mut plan) = world();
+    let page = PAGE as usize;
+    for (n, name) in [(2, "library"), (3, "data")] {
+        plan.files[n].identity.size = 20 * PAGE;
+        std::fs::write(dir.path().join(name), vec![0; 20 * page]).unwrap();
+    }
+    let spare =
+        |file, first_page| Range { file, first_page, pages: 2, need_ns: 1, around: true, ..plan.ranges[1] };
+    let text = export(&plan, &[spare(2, 19), spare(3, 7)]).unwrap();
+    let pages = |id: u8| {
+        let id = |path: &Path| path.ends_with("library").then_some([id; 20]);
+        let plan = import(&text, &id, Others::Carry).unwrap().plan;
+        let library = plan.files.iter().position(|f| f.path.ends_with("library")).unwrap() as u32;
+        let all = plan.ranges.iter().filter(|r| r.around);
+        all.map(|r| (r.file == library, r.first_page, r.pages)).collect::<Vec<_>>()
+    };
+    assert_eq!(pages(1), [], "both are the builds of the plan");
+    assert_eq!(pages(2), [(true, 19, 1)]);
+    let left_out = import(&text, &|_| None, Others::LeaveOut).unwrap().plan;
+    assert!(left_out.ranges.iter().all(|r| !r.around));
+}
+
+#[test]
 fn of_another_build_the_pages_come_along_that_it_has_and_it_is_named() {
     let (dir, mut plan) = world();
     let page = PAGE as usize;
@@ -118,7 +142,7 @@ fn of_another_build_the_pages_come_along_that_it_has_and_it_is_named() {
     plan.ranges = vec![range(2, 0, 10), range(2, 14, 4), range(2, 19, 1), range(3, 0, 1)];
     plan.files[2].identity.size = 20 * PAGE;
     plan.files[3].identity.size = 20 * PAGE;
-    let text = export(&plan).unwrap();
+    let text = export(&plan, &[]).unwrap();
     std::fs::write(dir.path().join("library"), vec![0; 17 * page + page * 3 / 4]).unwrap();
     std::fs::write(dir.path().join("data"), vec![0; 17 * page]).unwrap();
     let upgraded = |path: &Path| path.ends_with("library").then_some(id(2));
@@ -137,7 +161,7 @@ fn of_another_build_the_pages_come_along_that_it_has_and_it_is_named() {
     // An eighth is one, and the last page is cut where the file ends.
     std::fs::write(dir.path().join("data"), vec![0; 17 * page + page / 2]).unwrap();
     plan.ranges = vec![range(3, 16, 4)];
-    let imported = import(&export(&plan).unwrap(), &upgraded, Others::Carry).unwrap();
+    let imported = import(&export(&plan, &[]).unwrap(), &upgraded, Others::Carry).unwrap();
     assert_eq!(told(&imported.carried), ["library", "data"]);
     assert_eq!((imported.plan.ranges[0].first_page, imported.plan.ranges[0].pages), (16, 2));
     assert_eq!(
@@ -149,7 +173,7 @@ fn of_another_build_the_pages_come_along_that_it_has_and_it_is_named() {
 #[test]
 fn a_program_that_is_not_here_has_no_plan() {
     let (dir, plan) = world();
-    let text = export(&plan).unwrap();
+    let text = export(&plan, &[]).unwrap();
     std::fs::remove_file(dir.path().join("script")).unwrap();
     let error = import(&text, &build_id, Others::LeaveOut).unwrap_err().to_string();
     assert!(error.contains("script: No such file") && error.contains("not installed here"), "{error}");
@@ -161,14 +185,14 @@ fn paths_that_are_no_text_travel_as_bytes() {
     let odd = dir.path().join(OsString::from_vec(b"odd-\xff".to_vec()));
     std::fs::write(&odd, "123").unwrap();
     plan.files[3].path = odd.clone();
-    let imported = import(&export(&plan).unwrap(), &build_id, Others::Carry).unwrap();
+    let imported = import(&export(&plan, &[]).unwrap(), &build_id, Others::Carry).unwrap();
     assert!(imported.plan.files.iter().any(|f| f.path == odd), "{:?}", imported.dropped);
 }
 
 #[test]
 fn what_is_no_exported_plan_is_said() {
     let (_dir, plan) = world();
-    let text = export(&plan).unwrap();
+    let text = export(&plan, &[]).unwrap();
     let error = |text: &str| import(text, &build_id, Others::Carry).unwrap_err();
     assert!(matches!(error("{"), Error::Json(_)));
     assert!(matches!(error("{}"), Error::Json(_)));
@@ -181,7 +205,7 @@ fn what_is_no_exported_plan_is_said() {
         assert!(matches!(error(&text), Error::BuildId(_)), "{bad}");
     }
     let knobs = Knobs { min_uses: 9, ..plan.knobs };
-    let rules = export(&Plan { knobs, ..plan.clone() }).unwrap();
+    let rules = export(&Plan { knobs, ..plan.clone() }, &[]).unwrap();
     assert!(matches!(error(&rules), Error::Plan(FormatError::Invalid { .. })));
     let beyond = text.replacen("\"file\": 3", "\"file\": 77", 1);
     assert_eq!(import(&beyond, &build_id, Others::Carry).unwrap().plan.ranges.len(), 2);

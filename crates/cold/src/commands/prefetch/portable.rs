@@ -135,7 +135,7 @@ pub(crate) fn export(args: &ExportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
             return Err(Failure::usage(what));
         }
         let listed = args.which.find(&place.store()?)?;
-        return save(args, cold_plan::portable::export(&listed.plan)? + "\n", ui);
+        return save(args, cold_plan::portable::export(&listed.plan, &[])? + "\n", ui);
     };
     let wanted = match recording {
         Some(dir) => {
