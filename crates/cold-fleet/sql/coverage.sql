@@ -1,11 +1,10 @@
 -- What the consensus of the other starts is worth to those held out: pages that they needed, of these covered, and
--- what a plan of it would read for each of them, where the files are of the same build.
+-- what a plan of it would read for each of them.
 WITH held AS (
   SELECT c.* FROM chosen c CROSS JOIN settings w WHERE c.fold = w.hold_out
 ), planned AS (
   SELECT program, version, scenario, sum(pages) AS pages, max(starts) AS starts
   FROM agreed
-  WHERE NOT spare
   GROUP BY program, version, scenario
 ), needed AS (
   SELECT h.program, h.version, h.scenario, h.start, sum(p.pages) AS needed
@@ -19,7 +18,7 @@ WITH held AS (
   JOIN pages p ON p.start = h.start
   JOIN agreed a ON a.program = h.program AND a.version = h.version AND a.scenario = h.scenario
     AND a.path = p.path AND a.build_id = p.build_id AND a.size = p.size
-    AND NOT a.spare AND a.first_page < p.first_page + p.pages AND p.first_page < a.first_page + a.pages
+    AND a.first_page < p.first_page + p.pages AND p.first_page < a.first_page + a.pages
   WHERE p.kind = 'regular'
   GROUP BY h.start
 )

@@ -8,19 +8,19 @@ WITH counted AS (
 ), places AS (
   SELECT l.program, l.version, l.scenario, p.path, p.build_id, p.size,
          p.first_page AS page, 1 AS used, p.need AS need, CASE WHEN p.around THEN 1 ELSE 0 END AS around,
-         CASE WHEN l.exact THEN 1 ELSE 0 END AS exact
+         CASE WHEN l.exact THEN 1 ELSE 0 END AS exact, p.sections
   FROM learnt l JOIN pages p ON p.start = l.start
   WHERE p.kind = 'regular'
   UNION ALL
   SELECT l.program, l.version, l.scenario, p.path, p.build_id, p.size,
          p.first_page + p.pages, -1, -p.need, CASE WHEN p.around THEN -1 ELSE 0 END,
-         CASE WHEN l.exact THEN -1 ELSE 0 END
+         CASE WHEN l.exact THEN -1 ELSE 0 END, p.sections
   FROM learnt l JOIN pages p ON p.start = l.start
   WHERE p.kind = 'regular'
 ), changes AS (
   SELECT program, version, scenario, path, build_id, size, page,
          sum(used) AS used, sum(need) AS need, sum(around) AS around, sum(exact) AS exact,
-         max(exact) AS any_exact
+         max(exact) AS any_exact, max(sections) AS sections
   FROM places
   GROUP BY program, version, scenario, path, build_id, size, page
 ), opened AS (
@@ -28,7 +28,8 @@ WITH counted AS (
          (lead(page) OVER by_page) - page AS pages,
          sum(used) OVER by_page AS used, sum(need) OVER by_page AS need, sum(around) OVER by_page AS around,
          sum(exact) OVER by_page AS exact,
-         max(any_exact) OVER (PARTITION BY program, version, scenario, path, build_id, size) = 1 AS known
+         max(any_exact) OVER (PARTITION BY program, version, scenario, path, build_id, size) = 1 AS known,
+         max(sections) OVER (PARTITION BY program, version, scenario, path, build_id, size) AS sections
   FROM changes
   WINDOW by_page AS (PARTITION BY program, version, scenario, path, build_id, size ORDER BY page)
 )
@@ -36,7 +37,7 @@ SELECT o.program, o.version, o.scenario, o.path, o.build_id, o.size, o.first_pag
        CAST(o.used AS BIGINT) AS used,
        CAST(CASE WHEN o.exact = 0 AND o.around = o.used THEN c.usual ELSE c.starts END AS BIGINT) AS starts,
        CAST(floor(o.need / o.used) AS BIGINT) AS need, o.around = o.used AS around,
-       o.exact = 0 AND o.around = o.used AND o.known AS spare
+       o.exact = 0 AND o.around = o.used AND o.known AS spare, o.sections
 FROM opened o
 JOIN counted c ON c.program = o.program AND c.version = o.version AND c.scenario = o.scenario
 WHERE o.used > 0

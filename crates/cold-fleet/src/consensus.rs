@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cold_model::path_text;
 use cold_plan::Plan;
 use cold_plan::identity::build_id_of;
 use cold_plan::plan::{FileKind, Identity, Key, Learnt, PlanFile, Range};
+use cold_plan::portable::Parts;
 use cold_prefetch::default_knobs;
 use serde::Deserialize;
 
@@ -45,7 +46,7 @@ pub struct Agreed {
     starts: u64,
     need: u64,
     around: bool,
-    spare: bool,
+    sections: String,
 }
 
 /// A row of [`crate::query::NAMES`].
@@ -112,10 +113,17 @@ impl fmt::Display for Differs {
 pub struct Consensus {
     /// Without identities, steps and device, as a plan that travels.
     pub plan: Plan,
-    /// What only another build of its files may need ([`portable::export`]).
-    pub spare: Vec<Range>,
+    /// Sections of its files, where starts told them.
+    pub sections: HashMap<PathBuf, Parts>,
     /// Files and names that cannot be part of it, because their paths are redacted.
     pub redacted: u64,
+}
+
+impl Consensus {
+    /// Its files' sections by path, as [`cold_plan::portable::export`] asks for them.
+    pub fn sections_of(&self) -> impl Fn(&Path) -> Parts {
+        |path| self.sections.get(path).cloned().unwrap_or_default()
+    }
 }
 
 /// The plan of these answers.
@@ -134,7 +142,7 @@ pub fn plan(subjects: &[Subject], pages: &[Agreed], names: &[Name]) -> Result<Co
     {
         return Err(NoConsensus::Redacted);
     }
-    let Contents { files, ranges, spare, redacted } = contents(pages, names);
+    let Contents { files, ranges, sections, redacted } = contents(pages, names);
     if ranges.is_empty() {
         return Err(NoConsensus::Nothing);
     }
@@ -150,7 +158,7 @@ pub fn plan(subjects: &[Subject], pages: &[Agreed], names: &[Name]) -> Result<Co
         scenario: first.scenario.clone(),
     };
     let plan = Plan::unmade(key, learnt(subjects), files, ranges, default_knobs(None));
-    Ok(Consensus { plan, spare, redacted })
+    Ok(Consensus { plan, sections, redacted })
 }
 
 fn one(what: Differs, subjects: &[Subject], of: impl Fn(&Subject) -> &String) -> Result<(), NoConsensus> {
@@ -190,13 +198,14 @@ fn history(used: u64, starts: u64) -> u8 {
 struct Contents {
     files: Vec<PlanFile>,
     ranges: Vec<Range>,
-    spare: Vec<Range>,
+    sections: HashMap<PathBuf, Parts>,
     redacted: u64,
 }
 
 fn contents(pages: &[Agreed], names: &[Name]) -> Contents {
     let mut files: Vec<PlanFile> = Vec::new();
-    let (mut ranges, mut spare) = (Vec::new(), Vec::new());
+    let mut ranges = Vec::new();
+    let mut sections = HashMap::new();
     // Of several files of one name the one that most starts had.
     let mut users: HashMap<(&str, &str, u64), u64> = HashMap::new();
     for p in pages {
@@ -210,9 +219,7 @@ fn contents(pages: &[Agreed], names: &[Name]) -> Contents {
     }
     let mut redacted: Vec<&str> = Vec::new();
     let mut numbers: HashMap<&str, u32> = HashMap::new();
-    // Needed ones first: they say when a file is needed.
-    let (needed, unneeded) = (pages.iter().filter(|p| !p.spare), pages.iter().filter(|p| p.spare));
-    for p in needed.chain(unneeded) {
+    for p in pages {
         if p.path.starts_with(PREFIX) {
             redacted.push(&p.path);
             continue;
@@ -226,15 +233,18 @@ fn contents(pages: &[Agreed], names: &[Name]) -> Contents {
             let build_id = build_id_of(&p.build_id).unwrap_or_default();
             let identity = Identity { size: p.size, build_id, ..Identity::default() };
             files.push(file(&p.path, FileKind::Regular, identity, p.need));
+            let parts = Parts::of_text(&p.sections);
+            if !parts.is_empty() {
+                sections.insert(path_text::decode(&p.path), parts);
+            }
         }
         let uses = history(p.used, p.starts);
-        if let Some(f) = files.get_mut(number as usize).filter(|_| !p.spare) {
+        if let Some(f) = files.get_mut(number as usize) {
             f.need_ns = f.need_ns.min(p.need);
             f.uses = f.uses.max(uses);
         }
         let Ok(pages) = u32::try_from(p.pages) else { continue };
-        let of = if p.spare { &mut spare } else { &mut ranges };
-        of.push(Range {
+        ranges.push(Range {
             file: number,
             first_page: p.first_page,
             pages,
@@ -257,10 +267,8 @@ fn contents(pages: &[Agreed], names: &[Name]) -> Contents {
     }
     redacted.sort_unstable();
     redacted.dedup();
-    for list in [&mut ranges, &mut spare] {
-        list.sort_by_key(|r| (r.need_ns, r.file, r.first_page));
-    }
-    Contents { files, ranges, spare, redacted: redacted.len() as u64 }
+    ranges.sort_by_key(|r| (r.need_ns, r.file, r.first_page));
+    Contents { files, ranges, sections, redacted: redacted.len() as u64 }
 }
 
 fn file(path: &str, kind: FileKind, identity: Identity, need_ns: u64) -> PlanFile {
@@ -271,6 +279,7 @@ fn file(path: &str, kind: FileKind, identity: Identity, need_ns: u64) -> PlanFil
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cold_plan::portable::Part;
 
     fn subject(version: &str) -> Subject {
         serde_json::from_value(serde_json::json!({
@@ -294,7 +303,7 @@ mod tests {
             starts: 10,
             need: first_page,
             around: false,
-            spare: false,
+            sections: String::new(),
         }
     }
 
@@ -316,21 +325,22 @@ mod tests {
         assert_eq!(ranges, [(0, 0xff), (8, 0x1f)]);
         let learnt = made.plan.learnt;
         assert_eq!((learnt.starts, learnt.tier, learnt.first, learnt.last), (10, 'B', 5, 9));
-        assert!(cold_plan::portable::export(&made.plan, &made.spare).is_ok());
+        assert!(cold_plan::portable::export(&made.plan, &made.sections_of()).is_ok());
     }
 
     #[test]
-    fn what_exact_starts_did_without_is_spare() {
-        let spare = Agreed { spare: true, around: true, need: 0, ..pages("/a", "22", 40, 10) };
-        let made = plan(&[subject("1")], &[spare, pages("/a", "22", 8, 6)], &[]).unwrap();
-        let of =
-            |ranges: &[Range]| ranges.iter().map(|r| (r.file, r.first_page, r.around)).collect::<Vec<_>>();
-        assert_eq!((of(&made.plan.ranges), of(&made.spare)), (vec![(0, 8, false)], vec![(0, 40, true)]));
-        assert_eq!(
-            (made.plan.files[0].need_ns, made.plan.files[0].uses),
-            (8, 0x1f),
-            "as needed pages have it"
-        );
+    fn sections_go_with_the_file_that_the_plan_has() {
+        let with = |build_id, sections: &str, used| Agreed {
+            sections: sections.into(),
+            ..pages("/a", build_id, 0, used)
+        };
+        let rows = [with("22", r#"[[".text",4096,9]]"#, 9), with("11", r#"[[".text",0,9]]"#, 1)];
+        let made = plan(&[subject("1")], &rows, &[]).unwrap();
+        let of = made.sections_of();
+        assert_eq!(of(Path::new("/a")), Parts::from(vec![Part(".text".into(), 4096, 9)]));
+        assert!(of(Path::new("/b")).is_empty());
+        // Redacted, of another program than ELF, or nonsense: nothing is known.
+        assert!(plan(&[subject("1")], &[with("22", "{", 9)], &[]).unwrap().sections.is_empty());
     }
 
     #[test]

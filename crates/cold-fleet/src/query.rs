@@ -134,7 +134,7 @@ program: Text, version: Text, scenario: Text, kind: Text, path: Path, used: Coun
 /// Pages of a plan.
 pub const CONSENSUS: Query = query! { "consensus", "pages that most starts needed, in order of need", false;
 program: Text, version: Text, scenario: Text, path: Path, build_id: Text, size: Bytes, first_page: Count,
-pages: Pages, used: Count, starts: Count, need: Time, around: Flag, spare: Flag, };
+pages: Pages, used: Count, starts: Count, need: Time, around: Flag, sections: Text, };
 
 impl Query {
     /// The question of this name.

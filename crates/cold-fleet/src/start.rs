@@ -1,5 +1,6 @@
 //! One recording → the rows that it adds to a dataset.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use cold_analyze::model::Analysis;
@@ -11,6 +12,7 @@ use cold_model::recording::manifest::Subject;
 use cold_model::recording::tables::Began;
 use cold_plan::identity::build_id_of;
 use cold_plan::plan::{FileKind, PlanFile};
+use cold_plan::portable::Parts;
 use cold_prefetch::learn::{self, StartNeeds, With};
 use cold_recording::fleet::{FleetStart, PagesRow, Partition, RemedyRow, StartRow};
 use sha2::{Digest, Sha256};
@@ -54,6 +56,8 @@ pub struct Words {
     pub script: Option<PathBuf>,
     /// How paths are written.
     pub paths: Paths,
+    /// Sections of files that still are the recorded ones, by path.
+    pub sections: HashMap<PathBuf, Parts>,
 }
 
 /// Why a recording adds nothing.
@@ -148,7 +152,7 @@ pub fn rows(recording: &Recording, analysis: &Analysis, words: &Words) -> Result
     });
     Ok(FleetStart {
         partition,
-        pages: pages(&start, &observed, paths),
+        pages: pages(&start, &observed, words),
         remedies: remedies.collect(),
         start: row,
     })
@@ -187,7 +191,7 @@ fn fold(start: &str) -> u32 {
 }
 
 /// What it needed, in order of need, each page of a file once.
-fn pages(start: &str, observed: &StartNeeds, paths: &Paths) -> Vec<PagesRow> {
+fn pages(start: &str, observed: &StartNeeds, words: &Words) -> Vec<PagesRow> {
     let row = |f: &PlanFile| {
         let kind = match f.kind {
             FileKind::Regular => "regular",
@@ -199,13 +203,14 @@ fn pages(start: &str, observed: &StartNeeds, paths: &Paths) -> Vec<PagesRow> {
         Some(PagesRow {
             start: start.to_owned(),
             kind: kind.to_owned(),
-            path: paths.text(&f.path),
+            path: words.paths.text(&f.path),
             build_id: build_id_text(f.identity.build_id),
             size: f.identity.size,
             first_page: 0,
             pages: 0,
             need: f.need_ns,
             around: false,
+            sections: words.sections.get(&f.path).map(Parts::text).unwrap_or_default(),
         })
     };
     let files: Vec<Option<PagesRow>> = observed.files.iter().map(row).collect();

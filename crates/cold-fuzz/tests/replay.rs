@@ -168,8 +168,13 @@ fn the_seeds_are_read_to_their_end() {
     assert_eq!(found, Ok(plan), "run this test once with COLD_WRITE_CORPUS=1");
     assert_eq!(cold_plan::history::parse(&seed("plan_history")).len(), 3);
     assert!(
-        cold_plan::portable::import(&text("plan_json"), &|_| None, cold_plan::portable::Others::Carry)
-            .is_ok()
+        cold_plan::portable::import(
+            &text("plan_json"),
+            &|_| None,
+            &|_| cold_plan::portable::Parts::default(),
+            cold_plan::portable::Others::Carry
+        )
+        .is_ok()
     );
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(cold_recording::log::NAME), seed("recording_log")).unwrap();

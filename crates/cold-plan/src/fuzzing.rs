@@ -41,5 +41,11 @@ pub fn history(bytes: &[u8]) {
 
 /// Reads `bytes` as an exported plan.
 pub fn portable(bytes: &[u8]) {
-    let _ = portable::import(&String::from_utf8_lossy(bytes), &|_| None, portable::Others::Carry);
+    let sections = portable::Parts::from(vec![portable::Part(".text".to_owned(), 4096, 1 << 20)]);
+    let _ = portable::import(
+        &String::from_utf8_lossy(bytes),
+        &|_| None,
+        &|_| sections.clone(),
+        portable::Others::Carry,
+    );
 }

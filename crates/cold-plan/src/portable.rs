@@ -9,13 +9,17 @@
 //! what is known of another build of a file can be carried over, and is named, since it is a guess.
 
 mod document;
+mod moved;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
+use cold_model::pages::LiveRuns;
 use document::Document;
+
+pub use moved::{Part, Parts};
 
 use crate::Plan;
 use crate::format::{FormatError, MAX_FILES, MAX_RANGES, encode};
@@ -35,7 +39,8 @@ const MOST_DIFFERENT: u64 = 8;
 pub enum Others {
     /// They drop out.
     LeaveOut,
-    /// Their pages are read at the same places, where the sizes are about the same.
+    /// Their pages are read at the same places of their sections, or of the file where nothing tells these, where the
+    /// sizes are about the same.
     Carry,
 }
 
@@ -128,34 +133,35 @@ impl fmt::Display for Why {
     }
 }
 
-/// The plan as JSON text. `spare`: ranges of its files that starts did without which told each page, but which the kernel
-/// mapped around faults in others. Of the same build nobody needs them; another build may have moved needed code there.
-pub fn export(plan: &Plan, spare: &[Range]) -> Result<String, Error> {
-    Ok(serde_json::to_string_pretty(&Document::of(plan, spare))?)
+/// The plan as JSON text. `sections` reads those of a file, where it has some: by them its pages are found in another build.
+pub fn export(plan: &Plan, sections: &dyn Fn(&Path) -> Parts) -> Result<String, Error> {
+    Ok(serde_json::to_string_pretty(&Document::of(plan, sections))?)
 }
 
-/// Reads an exported plan for this machine. `build_id` reads the build-id of a file, where it has one.
+/// Reads an exported plan for this machine. `build_id` reads the build-id of a file, where it has one; `sections` its
+/// sections.
 pub fn import(
     text: &str,
     build_id: &dyn Fn(&Path) -> Option<[u8; 20]>,
+    sections: &dyn Fn(&Path) -> Parts,
     others: Others,
 ) -> Result<Imported, Error> {
     if text.len() > MAX_BYTES {
         return Err(Error::TooLarge);
     }
     let document = Document::parse(text)?;
-    let ranges = document.ranges.len().saturating_add(document.spare.len());
-    let counts = [("files", document.files.len(), MAX_FILES), ("ranges", ranges, MAX_RANGES)];
+    let counts = [("files", document.files.len(), MAX_FILES), ("ranges", document.ranges.len(), MAX_RANGES)];
     for (what, found, most) in counts {
         if found as u64 > most {
             return Err(FormatError::Budget { what, found: found as u64, most }.into());
         }
     }
-    let (plan, spare) = document.into_plan()?;
+    let (plan, were) = document.into_plan()?;
     let key = here(&plan.key, build_id)?;
     let (mut dropped, mut carried) = (Vec::new(), Vec::new());
     let mut files: Vec<PlanFile> = Vec::new();
-    let (mut places, mut others_of) = (HashMap::new(), HashSet::new());
+    let mut places = HashMap::new();
+    let mut others_of: HashMap<u32, (&Parts, Parts)> = HashMap::new();
     for (place, file) in plan.files.into_iter().enumerate() {
         let found = look(&file, build_id);
         let other = found.as_ref().err().filter(|_| others == Others::Carry).and_then(|why| {
@@ -164,7 +170,9 @@ pub fn import(
         });
         if let Some((why, identity)) = other {
             carried.push(Dropped { path: file.path.clone(), why: why.clone() });
-            others_of.insert(place as u32);
+            if let Some(was) = were.get(place).filter(|was| !was.is_empty()) {
+                others_of.insert(place as u32, (was, sections(&file.path)));
+            }
             places.insert(place as u32, (files.len() as u32, identity.size.div_ceil(PAGE)));
             files.push(PlanFile { identity, exact: false, ..file });
             continue;
@@ -183,12 +191,38 @@ pub fn import(
         let left = u32::try_from(end.saturating_sub(r.first_page)).unwrap_or(u32::MAX);
         (left > 0).then(|| Range { file, pages: r.pages.min(left), ..r })
     };
-    let spare = spare.into_iter().filter(|r| others_of.contains(&r.file));
-    let mut ranges: Vec<Range> = plan.ranges.into_iter().chain(spare).filter_map(range).collect();
-    ranges.sort_by_key(|r| r.need_ns);
+    let mut ranges: Vec<Range> = Vec::new();
+    for r in plan.ranges {
+        match others_of.get(&r.file) {
+            Some((was, is)) => ranges.extend(moved::moved(r, was, is).into_iter().filter_map(range)),
+            None => ranges.extend(range(r)),
+        }
+        // A range of many sections becomes several.
+        if ranges.len() as u64 > MAX_RANGES {
+            let (what, found, most) = ("ranges", ranges.len() as u64, MAX_RANGES);
+            return Err(FormatError::Budget { what, found, most }.into());
+        }
+    }
+    let ranges = apart(ranges);
     let plan = Plan { key, files, ranges, standing: Standing::Untried, ..plan };
     encode(&plan)?;
     Ok(Imported { plan, dropped, carried })
+}
+
+/// Each page of a file once, at its first need: what was moved may meet.
+fn apart(ranges: Vec<Range>) -> Vec<Range> {
+    let mut seen: HashMap<u32, LiveRuns> = HashMap::new();
+    let mut out = Vec::with_capacity(ranges.len());
+    for r in ranges {
+        let all = r.first_page..r.first_page.saturating_add(u64::from(r.pages));
+        let seen = seen.entry(r.file).or_default();
+        for hole in seen.holes(&all) {
+            let pages = u32::try_from(hole.end - hole.start).unwrap_or(u32::MAX);
+            out.push(Range { first_page: hole.start, pages, ..r });
+        }
+        seen.insert(&all);
+    }
+    out
 }
 
 /// Two versions of one file, by their sizes.

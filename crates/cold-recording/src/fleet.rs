@@ -92,6 +92,8 @@ pub struct PagesRow {
     pub need: u64,
     /// Only an upper bound.
     pub around: bool,
+    /// JSON: name, offset and bytes of each loaded section; empty: none, or not known.
+    pub sections: String,
 }
 
 /// What would help a start.

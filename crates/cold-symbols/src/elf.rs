@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use cold_model::layout::Section;
 use object::read::elf::{ElfFile, FileHeader, Sym};
 use object::{Endianness, Object as _, ObjectSection, ReadCache, ReadRef, elf};
 
@@ -99,6 +100,11 @@ impl<'a> ReadRef<'a> for Reader<'a> {
 /// The GNU build-id of the ELF file at `path` in hexadecimal; `None` when it has none.
 pub fn build_id(path: &Path) -> Result<Option<String>, Error> {
     Ok(build_id_of(&Image::open(path)?.parse()?))
+}
+
+/// Sections of the ELF file at `path` that have bytes in it, by offset.
+pub fn sections(path: &Path) -> Result<Vec<Section>, Error> {
+    Ok(crate::layout::sections(&Image::open(path)?.parse()?))
 }
 
 /// The build-id of a parsed file.

@@ -189,7 +189,7 @@ pub(crate) fn segments(object: &Object<'_>) -> Vec<Segment> {
     segments
 }
 
-fn sections(object: &Object<'_>) -> Vec<Section> {
+pub(crate) fn sections(object: &Object<'_>) -> Vec<Section> {
     let mut sections: Vec<Section> = object
         .sections()
         .take(MAX_SECTIONS)

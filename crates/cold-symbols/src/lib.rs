@@ -28,7 +28,7 @@ pub mod unwind;
 
 pub use debug_file::{DebugSearch, Unfit, debug_search};
 pub use dynamic::{Needs, needs};
-pub use elf::build_id;
+pub use elf::{build_id, sections};
 pub use error::Error;
 pub use functions::functions;
 pub use layout::{Options, layouts};

@@ -1,12 +1,12 @@
 //! The JSON document's shape.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cold_model::hash::hexadecimal;
 use cold_model::path_text;
 use serde::{Deserialize, Serialize};
 
-use super::{Error, FORMAT};
+use super::{Error, FORMAT, Parts};
 use crate::Plan;
 use crate::identity::build_id_of;
 use crate::plan::{FileKind, Identity, Key, Knobs, Learnt, PlanFile, Range};
@@ -26,9 +26,6 @@ pub(super) struct Document {
     knobs: Knobs,
     pub(super) files: Vec<File>,
     pub(super) ranges: Vec<Range>,
-    /// For other builds of the files; written where there are any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) spare: Vec<Range>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -44,6 +41,9 @@ pub(super) struct File {
     /// Written since plans know it.
     #[serde(default)]
     exact: bool,
+    /// Written since other builds' pages are carried over by them, where there are any.
+    #[serde(default, skip_serializing_if = "Parts::is_empty")]
+    sections: Parts,
 }
 
 impl Document {
@@ -60,7 +60,7 @@ impl Document {
         Ok(serde_json::from_str(text)?)
     }
 
-    pub(super) fn of(plan: &Plan, spare: &[Range]) -> Self {
+    pub(super) fn of(plan: &Plan, sections: &dyn Fn(&Path) -> Parts) -> Self {
         let key = &plan.key;
         Self {
             format: FORMAT.to_owned(),
@@ -71,23 +71,23 @@ impl Document {
             scenario: key.scenario.clone(),
             learnt: plan.learnt,
             knobs: plan.knobs,
-            files: plan.files.iter().map(File::of).collect(),
+            files: plan.files.iter().map(|file| File::of(file, sections)).collect(),
             ranges: plan.ranges.clone(),
-            spare: spare.to_vec(),
         }
     }
 
-    /// Without anything of a machine but its files' sizes and build-ids; and the spare ranges.
-    pub(super) fn into_plan(self) -> Result<(Plan, Vec<Range>), Error> {
+    /// Without anything of a machine but its files' sizes and build-ids; and these files' sections.
+    pub(super) fn into_plan(mut self) -> Result<(Plan, Vec<Parts>), Error> {
+        let sections = self.files.iter_mut().map(|file| std::mem::take(&mut file.sections)).collect();
         let identity = Identity { size: self.size, build_id: number(self.build_id)?, ..Identity::default() };
         let key = Key { executable: self.executable, identity, script: self.script, scenario: self.scenario };
         let files = self.files.into_iter().map(File::into_plan).collect::<Result<_, _>>()?;
-        Ok((Plan::unmade(key, self.learnt, files, self.ranges, self.knobs), self.spare))
+        Ok((Plan::unmade(key, self.learnt, files, self.ranges, self.knobs), sections))
     }
 }
 
 impl File {
-    fn of(file: &PlanFile) -> Self {
+    fn of(file: &PlanFile, sections: &dyn Fn(&Path) -> Parts) -> Self {
         Self {
             path: file.path.clone(),
             kind: file.kind,
@@ -96,11 +96,12 @@ impl File {
             need_ns: file.need_ns,
             uses: file.uses,
             exact: file.exact,
+            sections: if file.kind == FileKind::Regular { sections(&file.path) } else { Parts::default() },
         }
     }
 
     fn into_plan(self) -> Result<PlanFile, Error> {
-        let Self { path, kind, size, build_id, need_ns, uses, exact } = self;
+        let Self { path, kind, size, build_id, need_ns, uses, exact, sections: _ } = self;
         let identity = Identity { size, build_id: number(build_id)?, ..Identity::default() };
         Ok(PlanFile { path, kind, identity, need_ns, uses, exact })
     }

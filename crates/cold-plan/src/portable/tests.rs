@@ -50,6 +50,11 @@ fn build_id(path: &Path) -> Option<[u8; 20]> {
     path.ends_with("library").then_some(id(1))
 }
 
+/// No file has sections.
+fn none(_: &Path) -> Parts {
+    Parts::default()
+}
+
 /// Nothing is missing, nothing is another.
 fn whole(plan: Plan) -> Imported {
     Imported { plan, dropped: vec![], carried: vec![] }
@@ -58,7 +63,7 @@ fn whole(plan: Plan) -> Imported {
 #[test]
 fn what_is_the_same_here_comes_along_with_its_own_identity() {
     let (dir, plan) = world();
-    let imported = import(&export(&plan, &[]).unwrap(), &build_id, Others::Carry).unwrap();
+    let imported = import(&export(&plan, &none).unwrap(), &build_id, &none, Others::Carry).unwrap();
     assert_eq!(imported.dropped, [Dropped { path: "/dev/vda1".into(), why: Why::Blocks }]);
     let new = imported.plan;
     let meta = new.key.executable.metadata().unwrap();
@@ -71,19 +76,19 @@ fn what_is_the_same_here_comes_along_with_its_own_identity() {
     assert_eq!((&new.standing, new.trial, new.bound, &new.device), (&Standing::Untried, None, None, &None));
     assert!(new.steps.is_empty());
     // Once more, it is the same.
-    assert_eq!(import(&export(&new, &[]).unwrap(), &build_id, Others::Carry).unwrap(), whole(new));
+    assert_eq!(import(&export(&new, &none).unwrap(), &build_id, &none, Others::Carry).unwrap(), whole(new));
 }
 
 #[test]
 fn what_is_missing_or_another_drops_out_and_is_named() {
     let (dir, plan) = world();
-    let text = export(&plan, &[]).unwrap();
+    let text = export(&plan, &none).unwrap();
     std::fs::write(dir.path().join("data"), "1234").unwrap();
     std::fs::remove_dir(dir.path().join("dir")).unwrap();
     std::fs::write(dir.path().join("dir"), "").unwrap();
     std::fs::remove_file(dir.path().join("name")).unwrap();
     let upgraded = |path: &Path| path.ends_with("library").then_some(id(2));
-    let imported = import(&text, &upgraded, Others::LeaveOut).unwrap();
+    let imported = import(&text, &upgraded, &none, Others::LeaveOut).unwrap();
     let why: Vec<String> = imported.dropped.iter().map(|d| d.why.to_string()).collect();
     assert_eq!(
         why[1..],
@@ -97,10 +102,10 @@ fn what_is_missing_or_another_drops_out_and_is_named() {
     assert_eq!((imported.plan.files.len(), imported.plan.ranges.len()), (1, 1));
     // A build-id that is not there any more is another build, too; one that is the same outweighs the
     // size (debug symbols split off).
-    assert_eq!(import(&text, &|_| None, Others::LeaveOut).unwrap().dropped[1].why, Why::OtherBuild);
+    assert_eq!(import(&text, &|_| None, &none, Others::LeaveOut).unwrap().dropped[1].why, Why::OtherBuild);
     std::fs::write(dir.path().join("library"), "12").unwrap();
     assert!(
-        import(&text, &build_id, Others::LeaveOut)
+        import(&text, &build_id, &none, Others::LeaveOut)
             .unwrap()
             .plan
             .files
@@ -110,27 +115,27 @@ fn what_is_missing_or_another_drops_out_and_is_named() {
 }
 
 #[test]
-fn spare_pages_are_read_of_other_builds_alone() {
+fn of_another_build_pages_are_found_by_its_sections() {
     let (dir, mut plan) = world();
-    let page = PAGE as usize;
+    let like = plan.ranges[2];
     for (n, name) in [(2, "library"), (3, "data")] {
         plan.files[n].identity.size = 20 * PAGE;
-        std::fs::write(dir.path().join(name), vec![0; 20 * page]).unwrap();
+        std::fs::write(dir.path().join(name), vec![0; 21 * PAGE as usize]).unwrap();
     }
-    let spare =
-        |file, first_page| Range { file, first_page, pages: 2, need_ns: 1, around: true, ..plan.ranges[1] };
-    let text = export(&plan, &[spare(2, 19), spare(3, 7)]).unwrap();
-    let pages = |id: u8| {
+    let range = |first_page, pages, need_ns| Range { first_page, pages, need_ns, ..like };
+    plan.ranges = vec![range(12, 2, 1), range(0, 1, 2), range(13, 1, 3)];
+    let data = |page: u64| -> Parts { vec![Part(".data".to_owned(), page * PAGE, 8 * PAGE)].into() };
+    let was = |path: &Path| if path.ends_with("library") { data(10) } else { Parts::default() };
+    let text = export(&plan, &was).unwrap();
+    let pages = |id: u8, is: &dyn Fn(&Path) -> Parts| {
         let id = |path: &Path| path.ends_with("library").then_some([id; 20]);
-        let plan = import(&text, &id, Others::Carry).unwrap().plan;
-        let library = plan.files.iter().position(|f| f.path.ends_with("library")).unwrap() as u32;
-        let all = plan.ranges.iter().filter(|r| r.around);
-        all.map(|r| (r.file == library, r.first_page, r.pages)).collect::<Vec<_>>()
+        let plan = import(&text, &id, is, Others::Carry).unwrap().plan;
+        plan.ranges.iter().map(|r| (r.first_page, r.pages, r.need_ns)).collect::<Vec<_>>()
     };
-    assert_eq!(pages(1), [], "both are the builds of the plan");
-    assert_eq!(pages(2), [(true, 19, 1)]);
-    let left_out = import(&text, &|_| None, Others::LeaveOut).unwrap().plan;
-    assert!(left_out.ranges.iter().all(|r| !r.around));
+    // A page further: its last page is read once, as early as it was needed.
+    assert_eq!(pages(2, &|_| data(11)), [(13, 2, 1), (0, 1, 2)]);
+    assert_eq!(pages(2, &none), [(12, 2, 1), (0, 1, 2)], "nothing tells where they are now");
+    assert_eq!(pages(1, &|_| data(11)), [(12, 2, 1), (0, 1, 2)], "the same build, whoever says otherwise");
 }
 
 #[test]
@@ -142,11 +147,11 @@ fn of_another_build_the_pages_come_along_that_it_has_and_it_is_named() {
     plan.ranges = vec![range(2, 0, 10), range(2, 14, 4), range(2, 19, 1), range(3, 0, 1)];
     plan.files[2].identity.size = 20 * PAGE;
     plan.files[3].identity.size = 20 * PAGE;
-    let text = export(&plan, &[]).unwrap();
+    let text = export(&plan, &none).unwrap();
     std::fs::write(dir.path().join("library"), vec![0; 17 * page + page * 3 / 4]).unwrap();
     std::fs::write(dir.path().join("data"), vec![0; 17 * page]).unwrap();
     let upgraded = |path: &Path| path.ends_with("library").then_some(id(2));
-    let imported = import(&text, &upgraded, Others::Carry).unwrap();
+    let imported = import(&text, &upgraded, &none, Others::Carry).unwrap();
     // 15 % less is no other version of the data.
     let told =
         |list: &[Dropped]| list.iter().map(|d| d.path.file_name().unwrap().to_owned()).collect::<Vec<_>>();
@@ -161,11 +166,11 @@ fn of_another_build_the_pages_come_along_that_it_has_and_it_is_named() {
     // An eighth is one, and the last page is cut where the file ends.
     std::fs::write(dir.path().join("data"), vec![0; 17 * page + page / 2]).unwrap();
     plan.ranges = vec![range(3, 16, 4)];
-    let imported = import(&export(&plan, &[]).unwrap(), &upgraded, Others::Carry).unwrap();
+    let imported = import(&export(&plan, &none).unwrap(), &upgraded, &none, Others::Carry).unwrap();
     assert_eq!(told(&imported.carried), ["library", "data"]);
     assert_eq!((imported.plan.ranges[0].first_page, imported.plan.ranges[0].pages), (16, 2));
     assert_eq!(
-        told(&import(&text, &upgraded, Others::LeaveOut).unwrap().dropped),
+        told(&import(&text, &upgraded, &none, Others::LeaveOut).unwrap().dropped),
         ["vda1", "library", "data"]
     );
 }
@@ -173,9 +178,9 @@ fn of_another_build_the_pages_come_along_that_it_has_and_it_is_named() {
 #[test]
 fn a_program_that_is_not_here_has_no_plan() {
     let (dir, plan) = world();
-    let text = export(&plan, &[]).unwrap();
+    let text = export(&plan, &none).unwrap();
     std::fs::remove_file(dir.path().join("script")).unwrap();
-    let error = import(&text, &build_id, Others::LeaveOut).unwrap_err().to_string();
+    let error = import(&text, &build_id, &none, Others::LeaveOut).unwrap_err().to_string();
     assert!(error.contains("script: No such file") && error.contains("not installed here"), "{error}");
 }
 
@@ -185,15 +190,15 @@ fn paths_that_are_no_text_travel_as_bytes() {
     let odd = dir.path().join(OsString::from_vec(b"odd-\xff".to_vec()));
     std::fs::write(&odd, "123").unwrap();
     plan.files[3].path = odd.clone();
-    let imported = import(&export(&plan, &[]).unwrap(), &build_id, Others::Carry).unwrap();
+    let imported = import(&export(&plan, &none).unwrap(), &build_id, &none, Others::Carry).unwrap();
     assert!(imported.plan.files.iter().any(|f| f.path == odd), "{:?}", imported.dropped);
 }
 
 #[test]
 fn what_is_no_exported_plan_is_said() {
     let (_dir, plan) = world();
-    let text = export(&plan, &[]).unwrap();
-    let error = |text: &str| import(text, &build_id, Others::Carry).unwrap_err();
+    let text = export(&plan, &none).unwrap();
+    let error = |text: &str| import(text, &build_id, &none, Others::Carry).unwrap_err();
     assert!(matches!(error("{"), Error::Json(_)));
     assert!(matches!(error("{}"), Error::Json(_)));
     let newer = text
@@ -205,8 +210,8 @@ fn what_is_no_exported_plan_is_said() {
         assert!(matches!(error(&text), Error::BuildId(_)), "{bad}");
     }
     let knobs = Knobs { min_uses: 9, ..plan.knobs };
-    let rules = export(&Plan { knobs, ..plan.clone() }, &[]).unwrap();
+    let rules = export(&Plan { knobs, ..plan.clone() }, &none).unwrap();
     assert!(matches!(error(&rules), Error::Plan(FormatError::Invalid { .. })));
     let beyond = text.replacen("\"file\": 3", "\"file\": 77", 1);
-    assert_eq!(import(&beyond, &build_id, Others::Carry).unwrap().plan.ranges.len(), 2);
+    assert_eq!(import(&beyond, &build_id, &none, Others::Carry).unwrap().plan.ranges.len(), 2);
 }

@@ -113,7 +113,11 @@ fn a_directory_that_is_no_store_is_refused_and_left_as_it_is() {
     let export = place.path("export.json");
     let mut plan = cold_plan::sample::sample();
     plan.key.executable = place.subject().into();
-    fs::write(&export, cold_plan::portable::export(&plan, &[]).unwrap()).unwrap();
+    fs::write(
+        &export,
+        cold_plan::portable::export(&plan, &|_| cold_plan::portable::Parts::default()).unwrap(),
+    )
+    .unwrap();
     let home_text = home.to_str().unwrap();
     let subject = place.subject();
     let store = ["--store", home_text];

@@ -49,6 +49,7 @@ table! {
     pages, "pages", "Number of pages; 0 for directories and names.";
     need, "ns", "First need, from the exec, without waits.";
     around, "", "Only an upper bound: mapped around a fault.";
+    sections, "", "The file's loaded sections as a JSON array of name, offset and bytes. Empty: it has none, or they are not known.";
 }
 
 table! {

@@ -1,5 +1,6 @@
 //! `cold fleet add`.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use cold_fleet::redact::Paths;
@@ -7,11 +8,14 @@ use cold_fleet::start::{self, Scenario, Words};
 use cold_model::Shown as _;
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;
+use cold_plan::identity::build_id_of;
 use cold_plan::plan::Key;
+use cold_plan::portable::Parts;
 use cold_plan::scenario;
 use cold_recording::fleet::Added;
 
 use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::commands::prefetch::plans;
 use crate::commands::report::load;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::progress::Line;
@@ -134,11 +138,19 @@ fn add(args: &Args, dir: &Path, paths: &Paths, line: &mut Line<'_>) -> Result<(S
         executable: key.as_ref().map(|k| k.executable.clone()),
         script: key.and_then(|k| k.script),
         paths: paths.clone(),
+        sections: sections(&recording),
     };
     let rows = start::rows(&recording, &analysis, &words).map_err(|e| Refused::Start(e.to_string()))?;
     let added = cold_recording::fleet::add(&args.dataset, &rows)
         .map_err(|e| Refused::Dataset(Failure::from(anyhow::Error::new(e))))?;
     Ok((rows.start.start, added))
+}
+
+/// Of the files that are here in the build that was recorded.
+fn sections(recording: &Recording) -> HashMap<PathBuf, Parts> {
+    let built = recording.files.iter().filter_map(|row| Some((row.place()?, row.build_id.as_deref()?)));
+    let here = built.filter(|(path, build_id)| build_id_of(build_id) == Some(plans::build_id(path)));
+    here.map(|(path, _)| (path.clone(), plans::sections(&path))).filter(|(_, s)| !s.is_empty()).collect()
 }
 
 /// As a plan of it would have; `None` where the program is not here.

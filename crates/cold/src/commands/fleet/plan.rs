@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
             None => failure,
         }
     })?;
-    let text = cold_plan::portable::export(&made.plan, &made.spare)? + "\n";
+    let text = cold_plan::portable::export(&made.plan, &made.sections_of())? + "\n";
     match &args.output {
         Some(path) => results::save(path, text)?,
         None => ui.json_text(text.trim_end()),

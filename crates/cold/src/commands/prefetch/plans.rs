@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cold_model::Shown as _;
 use cold_plan::identity::build_id_of;
 use cold_plan::plan::Key;
+use cold_plan::portable::{Part, Parts};
 use cold_plan::store::Listed;
 use cold_plan::{Store, scenario};
 
@@ -76,6 +77,13 @@ pub(crate) fn key(argv: &[OsString], scenario: Option<&str>) -> Result<Key> {
 pub(crate) fn build_id(path: &Path) -> [u8; 20] {
     let digits = cold_symbols::build_id(path).ok().flatten();
     digits.as_deref().and_then(build_id_of).unwrap_or_default()
+}
+
+/// The sections of a program or library that are loaded; none of what is no such file.
+pub(crate) fn sections(path: &Path) -> Parts {
+    let sections = cold_symbols::sections(path).unwrap_or_default();
+    let loaded = sections.into_iter().filter(|s| s.address > 0);
+    loaded.map(|s| Part(s.name, s.offset, s.bytes)).collect::<Vec<_>>().into()
 }
 
 /// A command that is started, and the name its plan goes by.

@@ -135,7 +135,7 @@ pub(crate) fn export(args: &ExportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
             return Err(Failure::usage(what));
         }
         let listed = args.which.find(&place.store()?)?;
-        return save(args, cold_plan::portable::export(&listed.plan, &[])? + "\n", ui);
+        return save(args, cold_plan::portable::export(&listed.plan, &plans::sections)? + "\n", ui);
     };
     let wanted = match recording {
         Some(dir) => {
@@ -204,7 +204,7 @@ pub(crate) fn import(args: &ImportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
             (None, false) => {
                 let text = String::from_utf8(bytes).map_err(|e| of_file(e.into()))?;
                 let others = if args.same_builds { Others::LeaveOut } else { Others::Carry };
-                let imported = cold_plan::portable::import(&text, &build_id, others);
+                let imported = cold_plan::portable::import(&text, &build_id, &plans::sections, others);
                 let imported = imported.map_err(|e| of_file(e.into()))?;
                 let told = |d: &Dropped| (d.path.shown().to_string(), d.why.to_string());
                 (
