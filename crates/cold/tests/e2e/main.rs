@@ -15,6 +15,7 @@ mod cache;
 mod commands;
 mod counts;
 mod diagnose;
+mod diagnose_apply;
 mod diagnose_offers;
 mod disk;
 mod disturbed;
