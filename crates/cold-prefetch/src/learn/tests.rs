@@ -309,6 +309,10 @@ fn metadata_is_names_directories_and_blocks() {
     lookup(&mut r, 8, LookupKind::Open, "/usr/bin/prog", 3, Some(0));
     lookup(&mut r, 9, LookupKind::Open, "/not/there", -2, None);
     lookup(&mut r, 9, LookupKind::Stat, "/proc/self/maps", 0, None);
+    // Below other roots: one that is seen from here, and one that is not.
+    for root in ["/srv/image", ""] {
+        r.lookup(9, LookupKind::Stat, "/etc/hosts", 0).root = Some(root.into());
+    }
     for (first_page, in_tree) in [(700, true), (900, false), (700, true)] {
         r.fill(4, device, first_page..first_page + 2, FillCause::Metadata).in_tree = in_tree;
     }
@@ -317,6 +321,7 @@ fn metadata_is_names_directories_and_blocks() {
     let want = [
         ("/dev/sda1", FileKind::BlockDevice),
         ("/etc/conf.d", FileKind::Directory),
+        ("/srv/image/etc/hosts", FileKind::Name),
         ("/usr/lib/link", FileKind::Name),
         ("/usr/bin/prog", FileKind::Regular),
     ];
@@ -324,7 +329,7 @@ fn metadata_is_names_directories_and_blocks() {
     assert_eq!((s.ranges[0].file, s.ranges[0].first_page, s.ranges[0].pages), (0, 700, 2));
     assert_eq!(s.sees, Sees { pages: true, lookups: true, metadata: true });
     // A file is needed from its first lookup on.
-    assert_eq!(s.files[3].need_ns, 7_000_000);
+    assert_eq!(s.files[4].need_ns, 7_000_000);
 }
 
 #[test]

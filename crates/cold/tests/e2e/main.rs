@@ -34,6 +34,7 @@ mod layout;
 mod layout_disk;
 mod layout_link;
 mod layout_predict;
+mod other_root;
 mod package;
 mod prefetch;
 mod prefetch_safe;
