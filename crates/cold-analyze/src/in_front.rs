@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cold_model::recording::tables::Began;
-use cold_model::recording::{Process, Recording};
+use cold_model::recording::{Lookup, Process, Recording};
 use cold_model::{Nanos, path_text};
 
 use crate::context::Context;
@@ -56,9 +56,13 @@ pub(crate) fn in_front(cx: &Context<'_>) -> Option<InFront> {
     pids.dedup();
     let waits = cx.waits.iter().filter(|w| w.to > first && w.from < until);
     let waits = waits.map(|w| (w.from.max(first), w.to.min(until)));
-    let path = program.arguments.as_ref().and_then(|a| a.first()).filter(|a| a.starts_with('/'));
+    let own = |l: &Lookup| l.pid == program.pid && l.at >= program.began;
+    let other_root = cx.lookups().any(|(_, l)| l.root.is_some() && own(l));
+    let path =
+        program.arguments.as_ref().and_then(|a| a.first()).filter(|a| a.starts_with('/') && !other_root);
     Some(InFront {
         program: path.cloned().or_else(|| program.executable.map(|f| cx.path(f))).unwrap_or_default(),
+        other_root,
         programs: names,
         processes: pids.len() as u64,
         time: until.saturating_sub(first),

@@ -26,9 +26,11 @@ pub(crate) fn misses(cx: &Context<'_>) -> Vec<MissGroup> {
     }
     let searches = search::Searches::of(cx);
     let mut groups: BTreeMap<(String, Option<String>), MissGroup> = BTreeMap::new();
-    for (i, l) in cx.lookups().filter(|(_, l)| is_miss(l)) {
-        let (directory, name) = split(l);
-        let search = l.path.as_deref().and_then(|path| searches.recognise(l, path));
+    let missed = cx.lookups().filter(|(_, l)| is_miss(l));
+    let missed: Vec<_> = missed.map(|(i, l)| (i, l, l.shown_place())).collect();
+    for (i, l, place) in &missed {
+        let (directory, name) = split(place.as_deref());
+        let search = l.path.as_deref().and_then(|path| searches.recognise(l, path, directory));
         let group = groups.entry((directory.to_string(), search.clone())).or_insert_with(|| MissGroup {
             directory: directory.to_string(),
             search,
@@ -41,7 +43,7 @@ pub(crate) fn misses(cx: &Context<'_>) -> Vec<MissGroup> {
         });
         group.misses += 1;
         group.time += l.ended.saturating_sub(l.at);
-        group.stall += stall.get(&(i as u32)).copied().unwrap_or_default();
+        group.stall += stall.get(&(*i as u32)).copied().unwrap_or_default();
         *group.kinds.entry(l.kind).or_default() += 1;
         if group.examples.len() < EXAMPLES && !group.examples.iter().any(|e| e == name) {
             group.examples.push(name.to_string());
@@ -51,8 +53,8 @@ pub(crate) fn misses(cx: &Context<'_>) -> Vec<MissGroup> {
     let mut families = family::Families::default();
     let unrecognised = out.iter().filter(|g| g.search.is_none()).map(|g| g.directory.as_str());
     let unrecognised: std::collections::HashSet<&str> = unrecognised.collect();
-    for (_, l) in cx.lookups().filter(|(_, l)| is_miss(l)) {
-        let (directory, name) = split(l);
+    for (_, _, place) in &missed {
+        let (directory, name) = split(place.as_deref());
         if unrecognised.contains(directory) {
             families.add(directory, name);
         }
@@ -66,10 +68,10 @@ pub(crate) fn misses(cx: &Context<'_>) -> Vec<MissGroup> {
     out
 }
 
-/// Directory and name of a lookup; the directory is empty where the path could not be read, and where the program
+/// Directory and name of where a lookup looked; the directory is empty where the path could not be read, and where the program
 /// asked for the empty name, which lies in none.
-pub(crate) fn split(l: &Lookup) -> (&str, &str) {
-    let Some(asked) = l.path.as_deref() else { return ("", "?") };
+pub(crate) fn split(place: Option<&str>) -> (&str, &str) {
+    let Some(asked) = place else { return ("", "?") };
     let path = asked.trim_end_matches('/');
     match path.rsplit_once('/') {
         Some(("", name)) => ("/", name),
@@ -78,6 +80,11 @@ pub(crate) fn split(l: &Lookup) -> (&str, &str) {
         None if path.is_empty() => ("/", "/"),
         None => (".", path),
     }
+}
+
+/// The directory of a lookup, as the recorder sees it.
+pub(crate) fn directory(l: &Lookup) -> String {
+    split(l.shown_place().as_deref()).0.to_owned()
 }
 
 #[cfg(test)]

@@ -317,8 +317,10 @@ pub struct SymbolUse {
 /// Scripts, shims and wrappers that ran before the program itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InFront {
-    /// The program: the path it was started by, where that is absolute, else that of its file.
+    /// The program: the path it was started by, where that is absolute and of this machine, else that of its file.
     pub program: String,
+    /// It runs below a root directory of its own, which what ran in front of it has made.
+    pub other_root: bool,
     /// What ran in front of it, in order: of shells the script.
     pub programs: Vec<String>,
     /// Other processes that began before the program did.

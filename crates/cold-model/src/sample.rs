@@ -260,6 +260,7 @@ impl Recording {
             result,
             flags: 0,
             file: None,
+            root: None,
             stack: None,
         };
         put(&mut self.lookups, row)

@@ -9,6 +9,7 @@ mod libraries;
 mod markers;
 mod weights;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
@@ -235,7 +236,7 @@ impl<'a> Builder<'a> {
             let began = self.at(l.at);
             let thread = self.thread(l.pid, l.tid, began);
             let by_file = || l.file.map(|f| wording::path(recording, f));
-            let filename = l.path.clone().or_else(by_file).unwrap_or_default();
+            let filename = l.shown_place().map(Cow::into_owned).or_else(by_file).unwrap_or_default();
             let source = if l.result < 0 {
                 format!("failed: error {}", l.result.unsigned_abs())
             } else {

@@ -179,7 +179,8 @@ impl<'a> Exporter<'a, '_> {
 
     fn lookup(&mut self, track: u64, at: u64, lookup: &Lookup) -> io::Result<()> {
         let mut annotations = vec![("result", Value::Int(lookup.result))];
-        if let Some(path) = &lookup.path {
+        let place = lookup.shown_place();
+        if let Some(path) = &place {
             annotations.push(("path", Value::Text(path)));
         }
         if let Some(stack) = lookup.stack.and_then(|s| self.stacks.get(s as usize)) {

@@ -55,6 +55,8 @@ pub fn layouts(recording: &Recording, options: &Options, mut progress: impl FnMu
         }
         read
     };
+    // Others may have read everything before this thread takes its first.
+    progress(0, all);
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(READERS);
     let read: Vec<(FileIdx, Row)> = std::thread::scope(|scope| {
         // This thread works, too: where the kernel refuses others, alone.

@@ -36,7 +36,7 @@ pub fn keep(recording: &mut Recording, path: &str) {
         moved(&mut s.file, place)
     });
     rows_of(&mut r.lookups, |l| {
-        l.stack = None;
+        (l.stack, l.root) = (None, None);
         moved(&mut l.file, place)
     });
     requests(r, place);

@@ -37,6 +37,8 @@ pub const FILE_CUT: u32 = 8;
 pub const FILE_BDEV: u32 = 16;
 /// [`FileEvent::state`]: tmpfs, memfd, shared memory.
 pub const FILE_SHMEM: u32 = 32;
+/// [`FileEvent::state`]: told only as the root directory of a task, which is not the recorder's.
+pub const FILE_ROOT: u32 = 64;
 
 /// [`Pages::state`], [`PageFault::state`]: the fault happened in kernel mode.
 pub const FAULT_IN_KERNEL: u32 = 1;

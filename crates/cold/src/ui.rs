@@ -155,6 +155,11 @@ impl Ui {
         }
     }
 
+    /// A question on stderr: somebody has to answer it, so it is always shown.
+    pub(crate) fn ask(&self, question: impl Display) {
+        say(paint(STRONG, question));
+    }
+
     /// A failure on stderr: cause chain in one line, then the next step.
     pub(crate) fn error(&self, failure: &Failure) {
         say(format_args!("{} {}", paint(BAD, "error:"), one_line(&failure.error)));

@@ -4,7 +4,8 @@ use super::{Facts, felt};
 use crate::model::{Suggestion, SuggestionId};
 
 pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
-    let before = f.in_front?;
+    // Nothing but what ran in front takes a program to another root.
+    let before = f.in_front.filter(|before| !before.other_root)?;
     let saved = felt(f, before.time)?;
     Some(Suggestion {
         read_ahead: None,

@@ -33,7 +33,7 @@ impl Askers {
                 note(&mut files, file, event);
             }
             if is_miss(l) {
-                note(&mut directories, crate::misses::split(l).0.to_owned(), event);
+                note(&mut directories, crate::misses::directory(l), event);
             }
         }
         for t in cx.recording.touches.iter().flatten().filter(|t| cx.window.holds(t.at)) {

@@ -96,7 +96,7 @@ fn rows(quantity: Quantity, (analysis, cx): Side<'_>) -> Rows {
         }
         Quantity::Lookups => {
             let all = cx.lookups().filter(|(_, l)| l.kind != LookupKind::List);
-            counted(all.map(|(_, l)| crate::misses::split(l).0.to_owned()))
+            counted(all.map(|(_, l)| crate::misses::directory(l)))
         }
         Quantity::Processes | Quantity::Execs => counted(execs(cx).map(|p| program(cx, p))),
         Quantity::Threads => {

@@ -1,6 +1,6 @@
 use cold_model::layout::Layouts;
-use cold_model::recording::Recording;
 use cold_model::recording::tables::Began;
+use cold_model::recording::{LookupKind, Recording};
 use cold_model::sample::{empty, long, ms, process};
 
 use crate::analyze;
@@ -33,6 +33,18 @@ fn a_shim_that_execs_is_told_with_its_scripts_processes_and_time() {
     );
     let advice = a.suggestions.iter().find(|s| s.id.name() == "start_directly").expect("is advised");
     assert_eq!(advice.what, "Start /opt/3.11/bin/python3 directly.");
+}
+
+#[test]
+fn a_program_in_a_chroot_is_named_as_it_is_seen_from_here_and_needs_what_made_it() {
+    let mut r = empty();
+    image(&mut r, 10, 1, [2, 150], "/usr/sbin/chroot", &["chroot", "/srv/image", "/usr/bin/app"]);
+    image(&mut r, 10, 1, [150, 0], "/srv/image/usr/bin/app", &["/usr/bin/app"]);
+    r.lookup(160, LookupKind::Open, "/etc/ld.so.cache", 3).root = Some("/srv/image".into());
+    let a = analyze(&r, &Layouts::default());
+    let before = a.in_front.as_ref().expect("is seen");
+    assert_eq!((before.program.as_str(), before.other_root), ("/srv/image/usr/bin/app", true));
+    assert!(a.suggestions.iter().all(|s| s.id.name() != "start_directly"), "{:?}", a.suggestions);
 }
 
 #[test]

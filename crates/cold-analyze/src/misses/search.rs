@@ -55,8 +55,9 @@ impl<'a> Searches<'a> {
         Self { variables, run_paths: run_paths(cx), programs: programs(cx), searched: searched(cx) }
     }
 
-    /// What searched for `path`.
-    pub(super) fn recognise(&self, l: &Lookup, path: &str) -> Option<String> {
+    /// What searched for `path`, which the process looked for below its own root; `place`: its directory as the recorder
+    /// sees it.
+    pub(super) fn recognise(&self, l: &Lookup, path: &str, place: &str) -> Option<String> {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let program = self.program(l);
         if l.kind == LookupKind::Exec {
@@ -68,7 +69,7 @@ impl<'a> Searches<'a> {
         }
         by_language(program, directory, name)
             .or_else(|| self.by_variable(directory, name))
-            .or_else(|| self.loader(directory, name))
+            .or_else(|| self.loader(directory, place, name))
             .or_else(|| git(program, path, name))
             .or_else(|| {
                 let found = BY_PATH.iter().find(|(part, _)| format!("{path}/").contains(part))?;
@@ -98,12 +99,14 @@ impl<'a> Searches<'a> {
         lists.copied().find(|v| self.lists(v, directory)).map(str::to_string)
     }
 
-    fn loader(&self, directory: &str, name: &str) -> Option<String> {
+    fn loader(&self, directory: &str, place: &str, name: &str) -> Option<String> {
         let base = without_capabilities(directory);
         if !path_text::is_library(name) && base == directory {
             return None;
         }
-        if let Some(file) = self.run_paths.get(base) {
+        // `$ORIGIN` is where the recorder sees the file.
+        let run_path = [base, without_capabilities(place)].iter().find_map(|dir| self.run_paths.get(*dir));
+        if let Some(file) = run_path {
             return Some(format!("RPATH of {file}"));
         }
         let default = |d: &str| {

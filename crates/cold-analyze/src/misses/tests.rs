@@ -132,3 +132,31 @@ fn directories_side_by_side_are_one_family() {
     let advice = a.suggestions.iter().find(|s| s.id.name() == "lookups_by_pattern").expect("is advised");
     assert!(advice.why.contains("/srv/app/conf.d/NN (60 in 30 directories)"), "{}", advice.why);
 }
+
+#[test]
+fn what_is_looked_for_below_another_root_is_recognised_there_and_told_as_it_is_seen_from_here() {
+    let mut r = empty();
+    let exe = r.file("/srv/image/opt/app/bin/main", 1 << 20);
+    r.processes = vec![process(10, "x", Some(exe))];
+    let mut layouts = Layouts::default();
+    let run_path = vec!["$ORIGIN/../lib".to_string()];
+    layouts.files.insert(exe, FileLayout { run_path, ..FileLayout::default() });
+    for (root, path) in [
+        (Some("/srv/image"), "/lib/x86_64-linux-gnu/libz.so.1"),
+        (Some("/srv/image"), "/opt/app/lib/libz.so.1"),
+        (Some(""), "/lib/libz.so.1"),
+        (None, "/lib/libz.so.1"),
+    ] {
+        r.lookup(1, LookupKind::Open, path, -2).root = root.map(str::to_owned);
+    }
+    let found: std::collections::BTreeMap<String, Option<String>> =
+        searches(&r, &layouts).into_iter().collect();
+    let default = || Some("loader default path".to_string());
+    let expected = [
+        ("/srv/image/lib/x86_64-linux-gnu", default()),
+        ("/srv/image/opt/app/lib", Some("RPATH of /srv/image/opt/app/bin/main".to_string())),
+        ("[unknown root]/lib", default()),
+        ("/lib", default()),
+    ];
+    assert_eq!(found, expected.map(|(d, s)| (d.to_string(), s)).into());
+}

@@ -20,6 +20,6 @@ pub(super) fn by(recording: &Recording, window: Window) -> Option<ReachedBy> {
     let path = m.directory.join(name);
     let is_it = |text: &str| path_text::decode(text) == path;
     let mut made = recording.lookups.iter().flatten().filter(|l| l.result >= 0 && l.at <= window.until);
-    let first = made.find(|l| l.path.as_deref().is_some_and(is_it))?;
+    let first = made.find(|l| l.place().as_deref().is_some_and(is_it))?;
     Some(ReachedBy { pid: first.pid, tid: Some(first.tid) })
 }

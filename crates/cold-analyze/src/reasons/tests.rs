@@ -110,6 +110,7 @@ fn a_lookup_in_vain_is_told_from_one_that_finds() {
         result,
         flags: 0,
         file: None,
+        root: None,
         stack: None,
     };
     r.lookups = Some(vec![lookup(11, -2), lookup(21, 3), lookup(31, -2)]);

@@ -38,7 +38,7 @@ impl Recorded {
                 .get(&run.tid)
                 .and_then(|of| of.iter().find(|l| (l.at.0..=l.ended.0).contains(&run.at)));
             let (Some(lookup), Some(file)) = (of, ids.get(&run.file)) else { continue };
-            let asked = lookup.path.as_deref().map(path_text::decode);
+            let asked = lookup.place().map(|place| path_text::decode(&place));
             let led = lookup.file.and_then(|file| recording.files.get(file as usize)?.place());
             let block = Block { file: *file, first: run.first, pages: run.pages };
             for name in asked.into_iter().chain(led).collect::<BTreeSet<_>>() {

@@ -433,6 +433,10 @@ pub struct Lookup {
     pub flags: u32,
     /// The file found, where known.
     pub file: Option<FileIdx>,
+    /// The directory that an absolute path begins at, as the recorder sees it, where that is not the recorder's root: the
+    /// process is in a chroot or a container. Empty: the recorder does not see it. `None`: the recorder's, or not told
+    /// (recordings of earlier versions, other systems).
+    pub root: Option<String>,
     /// User stack in the call; `None` where none was taken.
     pub stack: Option<StackIdx>,
 }

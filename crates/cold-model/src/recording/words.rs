@@ -1,5 +1,6 @@
 //! Kinds and causes in words, the same in every report and export.
 
+use std::borrow::Cow;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 use crate::file_system::Origin;
 use crate::path_text;
 
-use super::tables::{File, LookupKind, StallCause};
+use super::tables::{File, Lookup, LookupKind, StallCause};
 
 impl File {
     /// The kernel makes up its contents: it is on no device, its size means nothing, and that it has lost its
@@ -30,6 +31,28 @@ impl File {
     /// Its path, as the file system has it.
     pub fn place(&self) -> Option<PathBuf> {
         self.path.as_deref().map(path_text::decode)
+    }
+}
+
+/// Begins what lies below a root that the recorder does not see: a container's, whose files the machine does not show.
+const UNKNOWN_ROOT: &str = "[unknown root]";
+
+impl Lookup {
+    /// Where it looked, as the recorder sees it. `None`: its path could not be read, or its process' root is seen by
+    /// nobody else.
+    pub fn place(&self) -> Option<Cow<'_, str>> {
+        let path = self.path.as_deref()?;
+        match self.root.as_deref() {
+            None => Some(Cow::Borrowed(path)),
+            Some("") => None,
+            Some(root) => Some(Cow::Owned(format!("{root}{path}"))),
+        }
+    }
+
+    /// Where it looked, to be shown; `None`: its path could not be read.
+    pub fn shown_place(&self) -> Option<Cow<'_, str>> {
+        let unknown = || Some(Cow::Owned(format!("{UNKNOWN_ROOT}{}", self.path.as_deref()?)));
+        self.place().or_else(unknown)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Metadata that a start needs before data: the file systems' own blocks, directories, names.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -132,8 +133,10 @@ pub(super) fn lookups(recording: &Recording, clock: &DependencyClock, selection:
         let kind = if listed || opened { FileKind::Directory } else { FileKind::Name };
         // A listing is of an open directory, whose path the call does not name.
         let known = row.filter(|_| listed).and_then(|f| f.path.as_deref());
-        if let Some(path) = l.path.as_deref().or(known) {
-            selection.name(path, kind, need_ns);
+        // What is named below a root that is not seen from here cannot be named by a plan.
+        let path = if l.path.is_some() { l.place() } else { known.map(Cow::Borrowed) };
+        if let Some(path) = path {
+            selection.name(&path, kind, need_ns);
         }
     }
 }

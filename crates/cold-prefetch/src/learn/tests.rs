@@ -309,6 +309,10 @@ fn metadata_is_names_directories_and_blocks() {
     lookup(&mut r, 8, LookupKind::Open, "/usr/bin/prog", 3, Some(0));
     lookup(&mut r, 9, LookupKind::Open, "/not/there", -2, None);
     lookup(&mut r, 9, LookupKind::Stat, "/proc/self/maps", 0, None);
+    // Below other roots: one that is seen from here, and one that is not.
+    for root in ["/srv/image", ""] {
+        r.lookup(9, LookupKind::Stat, "/etc/hosts", 0).root = Some(root.into());
+    }
     for (first_page, in_tree) in [(700, true), (900, false), (700, true)] {
         r.fill(4, device, first_page..first_page + 2, FillCause::Metadata).in_tree = in_tree;
     }
@@ -319,6 +323,7 @@ fn metadata_is_names_directories_and_blocks() {
         ("/etc/conf.d", FileKind::Directory),
         ("/usr/lib/link", FileKind::Name),
         ("/usr/bin/prog", FileKind::Regular),
+        ("/srv/image/etc/hosts", FileKind::Name),
     ];
     assert_eq!(files, want);
     assert_eq!((s.ranges[0].file, s.ranges[0].first_page, s.ranges[0].pages), (0, 700, 2));

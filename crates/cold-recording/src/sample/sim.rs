@@ -241,6 +241,7 @@ impl Sim {
             result: if file.is_some() { 3 } else { NO_ENTRY },
             flags: if kind == LookupKind::Open { 0o2_000_000 } else { 0 },
             file: file.map(|f| f as FileIdx),
+            root: None,
             stack,
         });
         self.events += 1;

@@ -313,6 +313,8 @@ table! {
     result, "", "Result; negative: errno (-2: there is no such file).";
     flags, "", "Flags of an open.";
     file as FILE, "", "The file found. Null: none, or not known.";
+    root, "", "The directory that an absolute path begins at, as the recorder sees it, where that is not the recorder's root: \
+        of a process in a chroot or a container. Empty: the recorder does not see it. Null: the recorder's, or not told (recordings of earlier versions, other systems).";
     stack as STACK, "", "User stack. Null: none was taken.";
 }
 

@@ -57,9 +57,9 @@ prop_compose! {
     fn lookup(files: u32, stacks: u32)(
         at in time(), ended in time(), pid in any_u32(), tid in any_u32(), path in of("(/.{0,9}){0,4}"),
         kind in prop_oneof![Just(LookupKind::Open), Just(LookupKind::List)], result in any::<i64>(),
-        flags in any_u32(), file in of(0..files), stack in of(0..stacks),
+        flags in any_u32(), file in of(0..files), root in of("(/.{0,9}){0,4}"), stack in of(0..stacks),
     ) -> Lookup {
-        Lookup { at, ended, pid, tid, kind, path, result, flags, file, stack }
+        Lookup { at, ended, pid, tid, kind, path, result, flags, file, root, stack }
     }
 }
 prop_compose! {

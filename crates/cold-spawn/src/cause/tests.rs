@@ -20,6 +20,7 @@ fn probe(path: String, result: i64) -> Lookup {
         result,
         flags: 0,
         file: None,
+        root: None,
         stack: None,
     }
 }

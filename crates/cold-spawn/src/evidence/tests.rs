@@ -18,6 +18,7 @@ pub(crate) fn lookup(kind: LookupKind, path: &str, result: i64, flags: u32) -> L
         result,
         flags,
         file: None,
+        root: None,
         stack: None,
     }
 }

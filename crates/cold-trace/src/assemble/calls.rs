@@ -40,7 +40,9 @@ pub(super) fn by_descriptor(call: &Call<'_>, kind: LookupKind) -> bool {
 /// The row of a path call or of getdents.
 pub(super) fn lookup(head: &Header, call: &Call<'_>, kind: LookupKind, files: &mut Files) -> Lookup {
     let file = files.index(call.file);
-    let base = files.index(call.base);
+    let absolute = call.path.is_some_and(|path| path.starts_with(b"/"));
+    let base = if absolute { None } else { files.index(call.base) };
+    let root = absolute.then(|| files.root(call.base)).flatten();
     Lookup {
         at: Nanos(call.began),
         ended: Nanos(head.at.max(call.began)),
@@ -51,6 +53,7 @@ pub(super) fn lookup(head: &Header, call: &Call<'_>, kind: LookupKind, files: &m
         result: call.result,
         flags: if kind == LookupKind::Open { call.open_flags } else { 0 },
         file,
+        root,
         stack: None,
     }
 }

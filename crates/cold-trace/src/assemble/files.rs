@@ -10,7 +10,9 @@ use cold_model::recording::{File, FileIdx, FileKind, PathFrom};
 use super::mounts::Mounts;
 use crate::blocks::{FileFact, MapsLine};
 use crate::perf::record::Map;
-use crate::raw::{FILE_BDEV, FILE_CUT, FILE_DELETED, FILE_FS_ROOT, FILE_FULL, FILE_SHMEM, FileEvent, Id};
+use crate::raw::{
+    FILE_BDEV, FILE_CUT, FILE_DELETED, FILE_FS_ROOT, FILE_FULL, FILE_ROOT, FILE_SHMEM, FileEvent, Id,
+};
 
 /// `EXT4_BAD_INO`, the number that ext4's own inode in memory borrows.
 const EXT4_BAD_INODE: u64 = 1;
@@ -26,6 +28,8 @@ pub(super) struct Files {
     real: HashMap<Id, Id>,
     /// The same without the generation.
     real_by_inode: HashMap<(Dev, u64), Id>,
+    /// Root directories of processes that have another one than the recorder, and where the recorder sees them.
+    roots: HashMap<Id, Option<String>>,
 }
 
 impl Files {
@@ -85,8 +89,26 @@ impl Files {
         self.rows.get(index as usize)
     }
 
+    /// The root directory of a process, as the recorder sees it; empty: it does not. `None`: the recorder's own.
+    pub(super) fn root(&self, id: Id) -> Option<String> {
+        let path = self.roots.get(&id.known()?).and_then(Option::as_deref).unwrap_or_default();
+        (path != "/").then(|| path.to_owned())
+    }
+
+    fn root_seen(&mut self, event: &FileEvent<'_>, mounts: &Mounts) {
+        let whole = event.state & FILE_FS_ROOT != 0;
+        let path = event.path();
+        let text = if path.is_empty() { "/".to_owned() } else { escape(&path) };
+        let path = whole.then(|| mounts.absolute(event.file.dev, &text)).flatten();
+        let path = path.map(|path| mounts.overlay(&path).unwrap_or(path));
+        self.roots.insert(event.file, path);
+    }
+
     /// A file as the BPF programs saw it.
     pub(super) fn seen(&mut self, event: &FileEvent<'_>, mounts: &Mounts) {
+        if event.state & FILE_ROOT != 0 {
+            return self.root_seen(event, mounts);
+        }
         let is_shown = event.file.known().is_some_and(|id| self.real.contains_key(&id));
         let Some(index) = self.index(event.file) else { return };
         let path = event.path();

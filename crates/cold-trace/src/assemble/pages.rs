@@ -123,18 +123,21 @@ impl Builder<'_> {
 
     /// Remembers a fault at this address (0: not known) for what it mapped beside its page.
     pub(super) fn may_have_mapped(&mut self, touch: Touch, key: ContextKey, address: u64, asked: bool) {
-        let (mapped, window) = self.around(&touch, address);
+        let (held, window) = self.around(&touch, address);
         // Tier A has an event for what is mapped in the window.
         let window = if self.tier == Tier::A { 0..0 } else { window };
-        self.pages.faults.push(reach::Fault { touch, key, mapped, window, asked });
+        self.pages.faults.push(reach::Fault { touch, key, held, window, asked });
     }
 
-    /// Pages of the file around the address of a touch (0: not known): those of its page table and of its mapping, and
+    /// Pages of the file around the address of a touch (0: not known): what its page table holds of its mapping, and
     /// the window.
-    fn around(&self, touch: &Touch, address: u64) -> (Range<u64>, Range<u64>) {
+    fn around(&self, touch: &Touch, address: u64) -> (reach::Held, Range<u64>) {
         let space = self.spaces.of(touch.pid).filter(|_| address != 0);
         let area = space.and_then(|space| space.find(address)).filter(|area| area.file == Some(touch.file));
-        area.map_or((0..u64::MAX, 0..0), |area| reach::around(area, address, self.page, self.window))
+        area.map_or_else(
+            || (reach::Held::any(), 0..0),
+            |area| reach::around(area, address, self.page, self.window),
+        )
     }
 
     /// Pages mapped around a fault because they were cached; one of them may be the fault's own.
@@ -161,8 +164,8 @@ impl Builder<'_> {
         let pages = p.first..last.saturating_add(1);
         let touch =
             touch(head, file, p.first, (pages.end - pages.start) as u32, TouchKind::FaultAround, p.ip);
-        let (mapped, _) = self.around(&touch, p.address);
-        self.pages.windows.push(reach::Window { touch, key, pages, own, mapped });
+        let (held, _) = self.around(&touch, p.address);
+        self.pages.windows.push(reach::Window { touch, key, pages, own, held });
     }
 
     /// Tier B: a fault by its address.

@@ -8,6 +8,9 @@
 //! - `do_fault_around` maps what is cached in a window by address; tier A has an event for that. Since 6.18
 //!   (`filemap_map_folio_range`) folios that reach out of the window are mapped whole, and the event does not tell;
 //! - `filemap_map_pmd`, before that event, maps a folio of the size of a page table at once and tells nobody.
+//!
+//! Neither of the first two maps a folio whole that two page tables would have to hold, as any of 2 MiB in a mapping
+//! that does not begin at such a border: the memory of qemu's virtual machines is mapped so.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -30,8 +33,7 @@ pub(super) struct Fault {
     /// Its page, when it began.
     pub(super) touch: Touch,
     pub(super) key: ContextKey,
-    /// Pages of the file that one page table holds of the mapping.
-    pub(super) mapped: Range<u64>,
+    pub(super) held: Held,
     /// The window around it, where no event tells what of it was mapped; else empty.
     pub(super) window: Range<u64>,
     /// The touch is not certain itself: it was asked for by a call that populates.
@@ -41,14 +43,40 @@ pub(super) struct Fault {
 impl Fault {
     /// The window around it that only its address tells.
     fn by_address(&self) -> Option<Window> {
-        let Self { touch, key, mapped, window, .. } = self;
+        let Self { touch, key, held, window, .. } = self;
         (window.start < window.end).then(|| Window {
             touch: *touch,
             key: *key,
             pages: window.clone(),
             own: Some(touch.first_page),
-            mapped: mapped.clone(),
+            held: held.clone(),
         })
+    }
+}
+
+/// What one page table can map of a file.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    /// Pages that have their place in it.
+    table: Range<u64>,
+    /// Those of them that the mapping has.
+    mapped: Range<u64>,
+}
+
+impl Held {
+    /// Where the mapping is not known: it may hold any page.
+    pub(super) fn any() -> Self {
+        Self { table: 0..u64::MAX, mapped: 0..u64::MAX }
+    }
+
+    /// What of a folio may be mapped together; `None`: it is not. Of one that reaches out of the mapping the kernel maps
+    /// less; but two mappings side by side may be one to it.
+    fn of(&self, folio: &Folio) -> Option<Range<u64>> {
+        let Range { start, end } = folio.pages;
+        if folio.is_real && !(self.table.start <= start && end <= self.table.end) {
+            return None;
+        }
+        Some(start.max(self.mapped.start)..end.min(self.mapped.end))
     }
 }
 
@@ -61,8 +89,7 @@ pub(super) struct Window {
     pub(super) pages: Range<u64>,
     /// The page of the fault, where it lies in the window.
     pub(super) own: Option<u64>,
-    /// Pages of the file that one page table holds of the mapping.
-    pub(super) mapped: Range<u64>,
+    pub(super) held: Held,
 }
 
 impl Window {
@@ -83,8 +110,8 @@ impl Window {
     }
 }
 
-/// Pages of a file around an address: those of its page table, and of those the window of so many bytes.
-pub(super) fn around(area: &Area, address: u64, page: u64, window: u64) -> (Range<u64>, Range<u64>) {
+/// Pages of a file around an address: what its page table holds, and of that the window of so many bytes.
+pub(super) fn around(area: &Area, address: u64, page: u64, window: u64) -> (Held, Range<u64>) {
     let table = page * entries(page);
     let begin = address - address % table;
     let (low, high) = (area.start.max(begin), area.end.min(begin.saturating_add(table)));
@@ -95,7 +122,13 @@ pub(super) fn around(area: &Area, address: u64, page: u64, window: u64) -> (Rang
     let window = window.clamp(page, table);
     let from = low.max(address - address % window);
     let to = high.min(from.saturating_add(window));
-    (pages(low, high), if window > page { pages(from, to.max(from)) } else { 0..0 })
+    // No folio begins before page 0.
+    let first = (area.offset / page).saturating_sub(area.start.saturating_sub(begin) / page);
+    let first = first.saturating_add(begin.saturating_sub(area.start) / page);
+    // Where the table begins before page 0, fewer of its places are pages of the file.
+    let before = (area.start.saturating_sub(begin) / page).saturating_sub(area.offset / page);
+    let table = first..first.saturating_add(entries(page).saturating_sub(before));
+    (Held { table, mapped: pages(low, high) }, if window > page { pages(from, to.max(from)) } else { 0..0 })
 }
 
 /// Pages that one page table maps: entries have eight bytes.
@@ -123,8 +156,10 @@ struct Folio {
     pages: Range<u64>,
     /// When it was there.
     at: Nanos,
-    /// Seen, or told by the machine; else the largest that there may be.
+    /// Seen, or looked for by the machine.
     told: bool,
+    /// It is that folio; else the largest that there may be.
+    is_real: bool,
 }
 
 /// What is asked about the machine, and of it.
@@ -165,10 +200,11 @@ impl<'a> Reach<'a> {
             }
             let page = fault.touch.first_page;
             if self.whole_folios || fault.asked {
-                let Folio { pages, at, told } = self.folio(&fault.touch, page);
-                let folio = if self.whole_folios { pages } else { page..page.saturating_add(1) };
-                let folio = folio.start.max(fault.mapped.start)..folio.end.min(fault.mapped.end);
-                rows.of(self.must_be_cut(told)).extend(beside(fault, folio, at).map(|row| (row, fault.key)));
+                let own = page..page.saturating_add(1);
+                let folio = self.folio(&fault.touch, page);
+                let mapped = self.whole_folios.then(|| fault.held.of(&folio)).flatten().unwrap_or(own);
+                let beside = beside(fault, mapped, folio.at).map(|row| (row, fault.key));
+                rows.of(self.must_be_cut(folio.told)).extend(beside);
             }
         }
         rows
@@ -192,7 +228,7 @@ impl<'a> Reach<'a> {
         if !self.whole_folios {
             return;
         }
-        let Window { touch, key, pages, own, mapped } = window;
+        let Window { touch, key, pages, own, held } = window;
         let [first, last] = window.edges();
         for page in [first, last] {
             let came = self.history.folio(touch, page).is_some_and(|(_, at)| at <= until);
@@ -204,9 +240,8 @@ impl<'a> Reach<'a> {
             if own.is_some_and(|own| folio.pages.contains(&own)) {
                 continue;
             }
-            let Range { start, end } = folio.pages;
+            let Some(Range { start, end }) = held.of(&folio) else { continue };
             let outside = if page == first { start..first } else { pages.end..end };
-            let outside = outside.start.max(mapped.start)..outside.end.min(mapped.end);
             if outside.start < outside.end {
                 rows.of(self.must_be_cut(folio.told)).push((row(touch, outside, folio.at), *key));
             }
@@ -222,7 +257,7 @@ impl<'a> Reach<'a> {
     /// The folio of a page that a touch found, or that came for it.
     fn folio(&self, touch: &Touch, page: u64) -> Folio {
         if let Some((pages, at)) = self.history.folio(touch, page) {
-            return Folio { pages, at: at.max(touch.at), told: true };
+            return Folio { pages, at: at.max(touch.at), told: true, is_real: true };
         }
         let known = self.known.get(&touch.file).and_then(Option::as_ref);
         let found = known.and_then(|folios| {
@@ -233,7 +268,8 @@ impl<'a> Reach<'a> {
         // Not told, or not cached any more: it may be any that one page table holds.
         let most = entries(self.page);
         let largest = page - page % most..(page - page % most).saturating_add(most);
-        Folio { pages: found.unwrap_or(largest), at: touch.at, told: known.is_some() }
+        let is_real = found.is_some();
+        Folio { pages: found.unwrap_or(largest), at: touch.at, told: known.is_some(), is_real }
     }
 
     /// The window of a fault without an event: what was cached when it began, and what came until it was over.
@@ -284,7 +320,7 @@ impl<'a> Reach<'a> {
         self.ask_of(firsts.iter().map(|(touch, block)| (touch, *block)), machine);
         let mut rows = Rows::default();
         for ((m, block), (first, _)) in blocks.into_iter().zip(firsts) {
-            let Folio { pages, at, told } = self.folio(&first, block);
+            let Folio { pages, at, told, .. } = self.folio(&first, block);
             if pages.end.saturating_sub(pages.start) >= most {
                 rows.of(self.must_be_cut(told)).push((touch(m, pages, at), (m.pid, 0)));
             }
@@ -357,15 +393,23 @@ mod tests {
     fn a_window_lies_within_the_mapping_and_its_page_table() {
         let area =
             |start: u64, end: u64, offset: u64| Area { start, end, offset, file: Some(0), executable: false };
+        let of = |area: &Area, address, window| {
+            let (held, window) = around(area, address, 4096, window);
+            (held.table, held.mapped, window)
+        };
         // A large mapping of the file's beginning: 2 MiB of it by the page table, 64 KiB around the address.
         let large = area(0x40_0000, 0x4000_0000, 0);
-        assert_eq!(around(&large, 0x61_2345, 4096, 65536), (0x200..0x400, 0x210..0x220));
-        // A small one that begins and ends within the window.
+        assert_eq!(of(&large, 0x61_2345, 65536), (0x200..0x400, 0x200..0x400, 0x210..0x220));
+        // A small one that begins and ends within the window; page 5 of the file would be the table's first.
         let small = area(0x40_2000, 0x40_5000, 0x7000);
-        assert_eq!(around(&small, 0x40_3000, 4096, 65536), (7..10, 7..10));
-        assert_eq!(around(&small, 0x40_3000, 4096, 4096), (7..10, 0..0), "off");
+        assert_eq!(of(&small, 0x40_3000, 65536), (5..0x205, 7..10, 7..10));
+        assert_eq!(of(&small, 0x40_3000, 4096), (5..0x205, 7..10, 0..0), "off");
+        // A page before a border: the first table holds one page, the second ends within a folio of 2 MiB.
+        let aside = area(0x3f_f000, 0x4000_0000, 0);
+        assert_eq!(of(&aside, 0x3f_f000, 4096), (0..1, 0..1, 0..0));
+        assert_eq!(of(&aside, 0x41_0000, 4096), (1..0x201, 1..0x201, 0..0));
         // A damaged log.
         let damaged = area(0, u64::MAX, u64::MAX);
-        let _ = around(&damaged, u64::MAX, 4096, u64::MAX);
+        let _ = of(&damaged, u64::MAX, u64::MAX);
     }
 }

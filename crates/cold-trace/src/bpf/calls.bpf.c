@@ -194,7 +194,9 @@ SHARED int tell_call(struct task_state *task, s64 result, u64 name, u64 opened, 
 		return 0;
 	event->path_bytes = used;
 	event->path_cut = used == COLD_NAME_BYTES;
-	if (used && out->path[0] != '/')
+	if (used && out->path[0] == '/')
+		tell_other_root(&event->base);
+	else if (used)
 		event->base = directory_of(path_directory(task, second));
 	class = class_anew(task);
 	if (class >= CALL_OPEN && class <= CALL_CREAT && result >= 0)

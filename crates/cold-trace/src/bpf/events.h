@@ -91,6 +91,7 @@ _Static_assert(sizeof(struct cold_context) == 40, "context");
 #define COLD_F_CUT 8u       /* there are more names than were walked */
 #define COLD_F_BDEV 16u     /* a block device's own cache: `bdev` says which */
 #define COLD_F_SHMEM 32u    /* tmpfs, memfd, shared memory */
+#define COLD_F_ROOT 64u     /* told only as the root of a task, which is not the recorder's */
 
 /*
  * A file, the first time it is seen, and again when a full path became known. Names follow, from the
@@ -295,7 +296,7 @@ struct cold_call {
 	__s64 result;
 	__u64 args[6];
 	struct cold_id file;     /* opened, executed, or behind the descriptor */
-	struct cold_id base;
+	struct cold_id base;     /* where a relative path starts; of an absolute one the root, where it is not the recorder's */
 	__u64 position;          /* file position before, of calls that use it; else ~0 */
 	__s32 syscall;
 	__u32 open_flags;        /* of the open family, openat2 included */

@@ -169,6 +169,7 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 struct fs_struct {
+	struct path root;
 	struct path pwd;
 };
 struct file_ra_state {

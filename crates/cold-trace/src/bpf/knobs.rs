@@ -120,6 +120,7 @@ pub(super) fn bytes(shapes: Shapes, tier_b: bool, options: &BpfOptions) -> Vec<u
         Stacks::FramePointers => 1,
         Stacks::Copy => 2,
     };
+    let (root_dev, root_inode) = root().unwrap_or_default();
     let words = [
         std::process::id(),
         u32::from(options.scope == Scope::Machine),
@@ -132,6 +133,9 @@ pub(super) fn bytes(shapes: Shapes, tier_b: bool, options: &BpfOptions) -> Vec<u
         u32::from(shapes.page_faults),
         cold_sys::page::page_size().trailing_zeros(),
         u32::from(options.count_calls),
+        root_dev,
+        root_inode as u32,
+        (root_inode >> 32) as u32,
     ];
     let mut calls = [0; CALL_NUMBERS];
     for (number, class) in CALLS.into_iter().chain(OLD_CALLS) {
@@ -140,4 +144,14 @@ pub(super) fn bytes(shapes: Shapes, tier_b: bool, options: &BpfOptions) -> Vec<u
         }
     }
     words.iter().flat_map(|word| word.to_le_bytes()).chain(calls).collect()
+}
+
+/// File system, as the kernel numbers it inside, and inode of this process' root directory. `None` inside a chroot whose
+/// directory is no mount, and where `/proc` tells nothing.
+fn root() -> Option<(u32, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let mounts = cold_sys::procfs::ProcFs::default().mounts().ok()?;
+    let mount = mounts.into_iter().rfind(|m| m.mount_point == std::path::Path::new("/"))?;
+    let inode = std::path::Path::new("/").metadata().ok()?.ino();
+    Some((mount.dev.major << 20 | mount.dev.minor, inode))
 }

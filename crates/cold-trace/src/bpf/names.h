@@ -240,6 +240,45 @@ __noinline int tell_file(u64 inode_address, u64 path_address, u32 slot)
 	return 1;
 }
 
+#define ROOT_MARK (1u << 31) /* in the device of a key of `seen`: told as a root */
+
+/*
+ * The root directory of this task, where it is not the recorder's. It is told by its names below the root of its file
+ * system: what tasks call it who are below it, or in another mount namespace, says nothing to the recorder.
+ */
+SHARED int tell_other_root(struct cold_id *told)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct fs_struct *fs = knobs.root_dev ? READ(task, fs) : NULL;
+	u32 slot = SCRATCH_TASK, state = COLD_F_ROOT;
+	struct file_scratch *out;
+	struct inode *inode;
+	struct dentry *root;
+
+	if (!fs || !told)
+		return 0;
+	root = READ(fs, root.dentry);
+	inode = READ(root, d_inode);
+	struct cold_id id = id_of(inode);
+	if (is_none(&id) || (id.dev == knobs.root_dev && id.ino == ((u64)knobs.root_ino_high << 32 | knobs.root_ino_low)))
+		return 0;
+	*told = id;
+	struct cold_id as_root = id;
+	as_root.dev |= ROOT_MARK;
+	out = bpf_map_lookup_elem(&scratches, &slot);
+	if (!out || bpf_map_lookup_elem(&seen, &as_root))
+		return 0;
+	__builtin_memset(&out->event, 0, sizeof(out->event));
+	out->event.file = id;
+	out->event.state = state;
+	walk_names(out, root, NULL);
+	u32 bytes = (sizeof(out->event) + out->event.path_bytes + 7) & ~7u;
+	head_of(&out->event.head, COLD_FILE, bytes);
+	if (output(out, bytes, sizeof(*out), COLD_LOST_FILES))
+		bpf_map_update_elem(&seen, &as_root, &state, BPF_ANY);
+	return 0;
+}
+
 static __always_inline void tell_inode(struct inode *inode, u32 slot)
 {
 	tell_file(number_of(inode), 0, slot);

@@ -50,6 +50,9 @@ struct cold_knobs {
 	u32 page_faults;  /* page_fault_user tells where each fault begins */
 	u32 page_shift;
 	u32 count_calls;  /* every call is counted, and lookups have stacks */
+	u32 root_dev;     /* file system and inode of the recorder's root directory; 0: not known, and no root is told */
+	u32 root_ino_low;
+	u32 root_ino_high;
 	u8 calls[CALL_NUMBERS];
 };
 const volatile struct cold_knobs knobs SEC(".rodata.knobs") = {};

@@ -294,7 +294,7 @@ pub struct Call<'a> {
     pub args: [u64; 6],
     /// Opened, executed, or behind the descriptor.
     pub file: Id,
-    /// Directory a relative path starts from.
+    /// Directory a relative path starts from; of an absolute one the root directory, where that is not the recorder's.
     pub base: Id,
     /// File position before, where the call uses it.
     pub position: Option<u64>,

@@ -56,11 +56,11 @@ pub(crate) struct Args {
     #[arg(long = "for", value_name = "TIME", default_value = "90s", value_parser = time)]
     time: Duration,
 
-    /// Install the plan if it was proved, after asking
+    /// Install the plan if it was proved, and a launcher that follows it, after asking for each
     #[arg(long, conflicts_with = "recording")]
     apply: bool,
 
-    /// With --apply: do not ask
+    /// With --apply: do not ask, install both
     #[arg(long, requires = "apply")]
     yes: bool,
 
@@ -102,6 +102,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     for path in [&args.html, &args.markdown].into_iter().flatten() {
         results::check(path)?;
     }
+    apply::check(args)?;
     let diagnosed = match &args.recording {
         Some(dir) => stored::diagnose(dir, ui)?,
         None => live::diagnose(args, ui)?,

@@ -1,7 +1,7 @@
 //! `cold prefetch`: learn what a start needs, keep it as a plan, prove that the plan helps.
 
 pub(crate) mod device;
-mod install;
+pub(crate) mod install;
 pub(crate) mod launcher;
 pub(crate) mod learn;
 mod list;

@@ -154,7 +154,8 @@ pub(super) fn judged(m: &mut Manifest, single: Single) {
                 m.devices.iter_mut().filter(of).for_each(|d| d.usual_read_ahead = turned_off.usual);
             }
             m.notes.push(format!(
-                "touches are exact because nothing was read ahead on {}, as far as the start was cold ({why})",
+                "touches are exact because nothing was read ahead on {}, as far as the start was cold and asked for no \
+                 huge pages (MADV_HUGEPAGE), which are read whole all the same ({why})",
                 devices.iter().map(|d| d.dev.to_string()).collect::<Vec<_>>().join(", ")
             ));
             true

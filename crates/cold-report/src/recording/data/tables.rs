@@ -1,5 +1,6 @@
 //! The tables of marks, requests and stalls as columns.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use cold_model::Dev;
@@ -145,21 +146,21 @@ fn stall_table(n: &Numbers<'_>, rows: &[&Stall], w: &mut Writer) -> Value {
         .collect();
     let lookups = n.view.recording.lookups.as_deref().unwrap_or_default();
     let mut paths: Vec<String> = Vec::new();
-    let mut known: HashMap<&str, i64> = HashMap::new();
+    let mut known: HashMap<Cow<'_, str>, i64> = HashMap::new();
     let mut last = 0;
     let path: Vec<i64> = rows
         .iter()
         .map(|s| {
-            let Some(text) = s.lookup.and_then(|l| lookups.get(l as usize)?.path.as_deref()) else {
+            let Some(text) = s.lookup.and_then(|l| lookups.get(l as usize)?.shown_place()) else {
                 return 0;
             };
-            if let Some(i) = known.get(text) {
+            if let Some(i) = known.get(&text) {
                 return *i;
             }
             if paths.len() >= MOST_PATHS {
                 return 0;
             }
-            paths.push(short(text));
+            paths.push(short(&text));
             last += 1;
             known.insert(text, last);
             last

@@ -66,6 +66,37 @@ fn what_is_mapped_ends_with_the_mapping() {
     assert_eq!(around(&r), [(12, 18, 2), (12, 21, 11), (21, 96, 4), (21, 101, 3)]);
 }
 
+/// Both functions of the kernel map a folio whole only where one page table holds it.
+#[test]
+fn a_folio_that_lies_in_two_page_tables_is_not_mapped_whole() {
+    let f = id(5);
+    let c = |at, page| fault_context(at, f, page);
+    let mapped_at = |address: u64| {
+        let events = [
+            named(f, 4096, "memory"),
+            task(2, 1, SUPERVISOR, PID, PID, "x"),
+            pages_at(7, 11, c(11, 700), f, (700, 700), address + 700 * 4096),
+            add(12, c(11, 700), f, 512, 9),
+            pages_at(8, 13, c(11, 700), f, (688, 703), address + 700 * 4096),
+            // A window with a part of another folio at its edge.
+            add(20, c(19, 8), f, 0, 9),
+            pages_at(8, 21, c(19, 515), f, (505, 520), address + 515 * 4096),
+        ];
+        let map = perf_map(5, PID, address, 4096 * 4096, 0, 5);
+        on_new_kernel(&events, vec![map], |_| {}, &mut Cached(Vec::new(), None))
+    };
+    let windows = [(13, 688, 12), (13, 701, 3), (21, 505, 10), (21, 516, 5)];
+    let around_it = |address| {
+        let mut rows = around(&mapped_at(address));
+        rows.retain(|row| !windows.contains(row));
+        rows
+    };
+    // Page 512 lies a page before a border of 2 MiB, or at one.
+    assert_eq!(around_it(0x7fff_f000), []);
+    let pages: u32 = around_it(0x8000_0000).iter().map(|row| row.2).max().unwrap();
+    assert!(pages > 300, "{pages}");
+}
+
 #[test]
 fn the_folio_of_a_page_that_was_cached_before_is_asked_for_or_taken_for_the_largest() {
     let f = id(5);

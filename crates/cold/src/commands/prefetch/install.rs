@@ -4,6 +4,7 @@
 mod dbus;
 mod desktop;
 mod files;
+mod own;
 mod record;
 mod systemd;
 mod trust;
@@ -19,6 +20,7 @@ use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::{STRONG, Ui, paint};
 use files::{Found, Piece, Seen};
+pub(crate) use own::{ByName, by_name};
 use record::List;
 
 type Result<T> = std::result::Result<T, Failure>;
@@ -36,6 +38,9 @@ const REMOVE_EXAMPLES: &str = "Examples:
   cold prefetch uninstall --wrapper ~/bin/node
   cold prefetch uninstall --all                          everything that you installed
 ";
+
+/// Of so many cold starts one is made without the plan, where nothing else is asked for.
+const CONTROL_EVERY: u32 = 10;
 
 /// What is overridden.
 #[derive(Debug, clap::Args)]
@@ -71,7 +76,7 @@ pub(crate) struct Args {
     scenario: Option<String>,
 
     /// Make every K-th cold start without the plan, so that daily use shows what it gains; 0: never
-    #[arg(long, value_name = "K", default_value_t = 10)]
+    #[arg(long, value_name = "K", default_value_t = CONTROL_EVERY)]
     control_every: u32,
 
     /// Print what would be written, and where; write nothing
@@ -109,15 +114,49 @@ struct Override {
     next: Option<String>,
 }
 
+/// An override that nothing speaks against.
+pub(crate) struct Ready {
+    pieces: Vec<Piece>,
+    /// What of ours has the name of each piece.
+    old: Vec<Option<Seen>>,
+    next: Option<String>,
+}
+
+impl Ready {
+    /// Looks for what speaks against it.
+    fn of(made: Override, call: &Call) -> Result<Self> {
+        trust::check(call, made.pieces.iter().map(|piece| piece.path.as_path()))?;
+        let old = made.pieces.iter().map(|piece| files::ours_or_none(&piece.path)).collect::<Result<_>>()?;
+        Ok(Self { pieces: made.pieces, old, next: made.next })
+    }
+
+    /// Writes it, and tells of each file when it is there.
+    pub(crate) fn write(&self, mut written: impl FnMut(&Path)) -> Result<()> {
+        let list = List::own()?;
+        for (piece, old) in self.pieces.iter().zip(&self.old) {
+            list.add(&piece.path)?;
+            files::write(piece, old.as_ref())?;
+            written(&piece.path);
+        }
+        Ok(())
+    }
+}
+
+/// How an override calls the launcher; `control_every`: see [`Args`].
+fn call(place: &StorePlace, control_every: u32) -> Result<Call> {
+    let mut call = Call::new(place)?;
+    if control_every > 0 {
+        call.flag("--control-every", &control_every.to_string());
+    }
+    Ok(call)
+}
+
 /// Writes the override.
 pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
-    let mut call = Call::new(place)?;
+    let mut call = call(place, args.control_every)?;
     if let Some(scenario) = &args.scenario {
         cold_plan::scenario::check_name(scenario).map_err(|e| Failure::usage(e.to_string()))?;
         call.flag("--scenario", scenario);
-    }
-    if args.control_every > 0 {
-        call.flag("--control-every", &args.control_every.to_string());
     }
     let made = match &args.target {
         Target { desktop: Some(name), .. } => desktop::make(name, &call)?,
@@ -125,23 +164,16 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
         Target { wrapper: Some(path), .. } => wrapper::make(path, args.program.as_deref(), &call)?,
         _ => return Err(Failure::usage("nothing is named to be overridden")),
     };
-    trust::check(&call, made.pieces.iter().map(|piece| piece.path.as_path()))?;
-    let old: Vec<Option<Seen>> =
-        made.pieces.iter().map(|piece| files::ours_or_none(&piece.path)).collect::<Result<_>>()?;
+    let ready = Ready::of(made, &call)?;
     if args.print {
-        for piece in &made.pieces {
+        for piece in &ready.pieces {
             ui.note(format!("would write {}:", piece.path.shown()));
             ui.bytes(&piece.text);
         }
         return Ok(Exit::Done);
     }
-    let list = List::own()?;
-    for (piece, old) in made.pieces.iter().zip(&old) {
-        list.add(&piece.path)?;
-        files::write(piece, old.as_ref())?;
-        ui.line(format!("{} {}", paint(STRONG, "wrote"), piece.path.shown()));
-    }
-    if let Some(next) = &made.next {
+    ready.write(|path| ui.line(format!("{} {}", paint(STRONG, "wrote"), path.shown())))?;
+    if let Some(next) = &ready.next {
         ui.line(format!("{} {next}", paint(STRONG, "next:")));
     }
     Ok(Exit::Done)

@@ -31,11 +31,21 @@ pub(super) fn make(path: &Path, program: Option<&Path>, call: &Call) -> Result<O
     if same(&program, &path) {
         return Err(Failure::usage(format!("{} would start itself", path.shown())));
     }
-    let how = format!("--wrapper {}", cold_bench::command::line_of(&[path.clone().into()]));
+    let how = named_by(&path);
     let words = [&quoted(&[program.into()])[..], b" \"", ARGUMENTS.as_bytes(), b"\""].concat();
     let body = [&call.shell_lines(&words, b"\n")[..], b"\n"].concat();
     let text = files::sealed("#!/bin/sh\n", &how, None, &body);
     Ok(Override { pieces: vec![Piece { path, text, mode: files::SCRIPT }], next: None })
+}
+
+/// The words by which `install` and `uninstall` mean the wrapper at this place.
+pub(super) fn named_by(path: &Path) -> String {
+    format!("--wrapper {}", cold_bench::command::line_of(&[path.into()]))
+}
+
+/// Whether a wrapper of ours is there, edited or not.
+pub(super) fn is_one(path: &Path) -> bool {
+    text_of_wrapper(path).is_some()
 }
 
 /// The program that the user named; where that is a wrapper, the one that it starts.

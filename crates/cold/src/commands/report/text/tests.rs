@@ -222,6 +222,7 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
         }],
         misses: vec![miss()],
         in_front: Some(InFront {
+            other_root: false,
             program: "/usr/lib/firefox-esr/firefox-esr".into(),
             programs: vec!["shims/firefox".into()],
             processes: 41,
