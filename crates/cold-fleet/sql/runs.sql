@@ -1,6 +1,8 @@
 -- Pages that the same starts needed, as runs: how many starts needed them (used), of how many that could show it (starts),
--- and the mean of their need times. What is only mapped around a fault, a start with exact needs cannot show. Each row of pages opens at its first page and closes behind its last. Between two such places the
--- number of open rows is the number of starts, because the rows of one start have no page in common.
+-- and the mean of their need times. What is only mapped around a fault, a start with exact needs cannot show; where such
+-- starts used the file without these pages, they are spare.
+-- Each row of pages opens at its first page and closes behind its last. Between two such places the number of open rows is
+-- the number of starts, because the rows of one start have no page in common.
 WITH counted AS (
   SELECT program, version, scenario, count(*) AS starts, sum(CASE WHEN exact THEN 0 ELSE 1 END) AS usual
   FROM learnt
