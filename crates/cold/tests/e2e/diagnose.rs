@@ -284,19 +284,23 @@ while True:
             flags.push(format!("-lseed{n}"));
         }
         compile(&place, &(main + "; }"), "searcher", &flags.iter().map(String::as_str).collect::<Vec<_>>());
-        let args = ["diagnose", "--evict", "files", "--for", "4s", "--json", "--", &place.text("searcher")];
-        let cold = place.cold(args).env("LD_LIBRARY_PATH", directories.join(":"));
-        let told = cold.run().finished().json();
-        sums(&told);
-        // 19 libraries are missed in 39 directories, and each of these in its subdirectories first.
-        let rows = told["reasons"].as_array().unwrap();
-        let missed = rows.iter().find(|r| r["kind"] == "lookup_missed").unwrap_or_else(|| panic!("{told}"));
-        let by_time = |kind: &str| time(&told, &[kind]);
-        let found = by_time("lookup_missed");
-        assert!(found > by_time("program") && found > by_time("lookup_found"), "{missed}: {told}");
-        let fewer = rank(&told, &["too_many_lookups", "lookups_by_pattern"]);
-        assert!(fewer.is_some_and(|at| at < 2), "{fewer:?}: {told}");
-        assert_ne!(told["outcome"], "nothing_worth_doing", "{told}");
+        // On a busy machine a cold start also waits for a CPU, and a plan seems to be worth more than the search.
+        attempts(|| {
+            let args =
+                ["diagnose", "--evict", "files", "--for", "4s", "--json", "--", &place.text("searcher")];
+            let told = place.cold(args).env("LD_LIBRARY_PATH", directories.join(":")).run().finished().json();
+            sums(&told);
+            // 19 libraries are missed in 39 directories, and each of these in its subdirectories first.
+            let rows = told["reasons"].as_array().unwrap();
+            let missed =
+                rows.iter().find(|r| r["kind"] == "lookup_missed").unwrap_or_else(|| panic!("{told}"));
+            let by_time = |kind: &str| time(&told, &[kind]);
+            let found = by_time("lookup_missed");
+            assert!(found > by_time("program") && found > by_time("lookup_found"), "{missed}: {told}");
+            assert_ne!(told["outcome"], "nothing_worth_doing", "{told}");
+            let fewer = rank(&told, &["too_many_lookups", "lookups_by_pattern"]);
+            check(fewer.is_some_and(|at| at < 2), || format!("{fewer:?}: {told}"))
+        });
     }
 
     #[test]
