@@ -116,8 +116,6 @@ fn steps(
     let analysis = report.as_ref().map(|r| summary::analyze(r, 0.0));
     let bench = report.as_ref().zip(analysis.as_ref());
     let warm_took = bench.and_then(|(report, analysis)| diagnosis::warm_ready(report, analysis));
-    // A start with exact needs computes beside its waits what another one does not (javac 1.4 s instead of 0.42: 356 ms
-    // were foretold with its plan, 275 from a usual start, 253 measured), and the plan knows what it needed.
     let facts = plan.as_ref().map(|plan| facts(plan, cold, warm.as_ref(), warm_took));
     if let Some(Known::Unknown { unknown }) = facts.as_ref().map(|f| &f.predicted) {
         steps.push(Step { what: PREDICTED, skipped: Some(unknown.clone()) });
@@ -225,6 +223,10 @@ fn whole_files(plan: &Plan, (recording, analysis): (&Recording, &Analysis)) -> O
 }
 
 /// What is known of the plan without having tried it. `warm_took`: what warm starts took, measured.
+///
+/// `cold` is a usual start where there is one: one with exact needs computes beside its waits what another does not (javac
+/// 1.4 s instead of 0.42: 356 ms were foretold with its plan, 275 from a usual start, 253 measured), and the plan knows what
+/// it needed.
 fn facts(
     plan: &Plan,
     cold: Option<&Recording>,
