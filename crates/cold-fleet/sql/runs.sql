@@ -1,5 +1,5 @@
 -- Pages that the same starts needed, as runs: how many starts needed them (used), of how many that could show it (starts),
--- and the mean of their need times. What is only mapped around a fault, a start with exact needs cannot show; where such
+-- and the mean of their need times. What is only mapped around a fault, a start with exact needs cannot show. Where such
 -- starts used the file without these pages, they are spare.
 -- Each row of pages opens at its first page and closes behind its last. Between two such places the number of open rows is
 -- the number of starts, because the rows of one start have no page in common.

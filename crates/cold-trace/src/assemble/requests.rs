@@ -22,6 +22,15 @@ pub(super) struct Requests {
     past_the_cache: Vec<(usize, ContextKey)>,
 }
 
+/// Whether this is all of `whole`, or its end.
+fn is_rest(whole: &DeviceRead, request: &Request<'_>) -> bool {
+    const SECTOR: u64 = 512;
+    let end = |sector: u64, bytes: u32| sector.saturating_mul(SECTOR).saturating_add(u64::from(bytes));
+    whole.dev == request.dev
+        && whole.sector <= request.sector
+        && end(whole.sector, whole.bytes) == end(request.sector, request.bytes)
+}
+
 impl Requests {
     pub(super) fn issued(
         &mut self,
@@ -35,8 +44,8 @@ impl Requests {
             return;
         }
         let again = self.open.get(&request.rq).and_then(|i| self.reads.get(*i));
-        if again.is_some_and(|r| r.sector == request.sector && r.bytes == request.bytes) {
-            return; // requeued: the driver gets it a second time
+        if again.is_some_and(|whole| is_rest(whole, request)) {
+            return; // requeued: the driver gets it a second time, or what a short read of a loop device left of it
         }
         let Ok(index) = RequestIdx::try_from(self.reads.len()) else { return };
         let made = [request.started, request.inserted].into_iter().find(|t| *t != 0).unwrap_or(head.at);

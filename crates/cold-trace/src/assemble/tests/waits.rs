@@ -196,3 +196,23 @@ fn requests_are_sorted_by_queueing_and_keep_their_transfers() {
         r.transfers.iter().flatten().map(|t| (t.request, t.file, t.first_page, t.pages)).collect();
     assert_eq!(rows, [(0, Some(0), 0, 3), (0, Some(1), 7, 1), (0, None, 0, 1), (1, Some(1), 0, 1)]);
 }
+
+#[test]
+fn what_a_short_read_left_of_a_request_is_no_request_of_its_own() {
+    let f = id(5);
+    let r = run(&[
+        named(f, 10, "f"),
+        request(20, 1, 15, 800, &[(f, 0, 12288)]),
+        done(30, 1, 8192),
+        request(40, 1, 15, 808, &[(f, 1, 8192)]),
+        done(50, 1, 0),
+        // The same memory serves another request.
+        request(60, 1, 55, 816, &[(f, 9, 4096)]),
+        done(70, 1, 0),
+    ]);
+    let reads = r.device_reads.iter().flatten();
+    let reads: Vec<_> = reads.map(|d| (d.sector, d.bytes, d.completed.map(|n| n.0))).collect();
+    assert_eq!(reads, [(800, 12288, Some(50)), (816, 4096, Some(70))]);
+    let pages: Vec<_> = r.transfers.iter().flatten().map(|t| (t.request, t.first_page, t.pages)).collect();
+    assert_eq!(pages, [(0, 0, 3), (1, 9, 1)]);
+}
