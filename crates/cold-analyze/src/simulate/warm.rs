@@ -45,7 +45,7 @@ impl Recorded {
     /// Lets the program compute what it does warm. What it computed more in `own`, the recording of this start, its waits
     /// for storage cost, each the same. `took`: what warm starts take without a recorder, exec to ready, where that was
     /// measured. Then all of this is scaled to it: a single recorded one may take a quarter longer (python3: 60.7 ms, the
-    /// median of ten 48.8), and a machine that computes slower while starts are measured a third less (node: 105 and
+    /// median of ten 48.8), and a machine that computes slower while starts are measured a third less (node: 104 and
     /// 142 ms).
     ///
     /// # Errors
