@@ -57,10 +57,21 @@ impl DeviceModel {
         1e3 / self.ns_per_byte.max(1e-9)
     }
 
+    /// Whether it keeps a rate of bytes, as cloud volumes do: a byte costs a read alone far less than one of several,
+    /// so no bus is full. Requests have a rate of their own then, and the two do not add up.
+    pub fn keeps_a_rate_of_bytes(&self) -> bool {
+        self.ns_per_byte_alone.is_some_and(|alone| alone < self.ns_per_byte / 2.0)
+    }
+
+    /// Requests per second at the greatest measured depth up to `depth`; 0 where none was measured.
+    pub fn iops(&self, depth: u32) -> f64 {
+        self.depths.iter().rev().find(|d| d.depth <= depth).map_or(0.0, |d| d.iops)
+    }
+
     /// Bytes that are cheaper to read along than to skip with one more request, with `depth` requests in
     /// flight: cost of a request at that depth divided by the cost of a byte.
     pub fn break_even(&self, depth: u32) -> u64 {
-        let iops = self.depths.iter().rev().find(|d| d.depth <= depth).map_or(0.0, |d| d.iops);
+        let iops = self.iops(depth);
         // A request of 4 KiB contains the time of its own bytes.
         let request = if iops > 0.0 { 1e9 / iops - 4096.0 * self.ns_per_byte } else { self.latency_ns };
         if self.ns_per_byte > 0.0 { (request.max(0.0) / self.ns_per_byte) as u64 } else { 0 }

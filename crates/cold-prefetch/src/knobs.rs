@@ -63,14 +63,49 @@ pub fn default_knobs(device: Option<&DeviceModel>) -> Knobs {
     }
 }
 
-/// [`default_knobs`] for a plan. On a rotating disk the program waits for everything but what can be read, with a seek
-/// for each request, in the time that the program computes before it needs the first of it.
+/// [`default_knobs`] for a plan.
+///
+/// - On a rotating disk the program waits for everything but what can be read, with a seek for each request, in the
+///   time that the program computes before it needs the first of it.
+/// - Where rates of requests and of bytes are kept beside each other, the gap is the one with which the plan is read
+///   soonest ([`soonest_gap`]).
 pub fn knobs_for(plan: &Plan, device: Option<&DeviceModel>) -> Knobs {
     let knobs = default_knobs(device);
     match device {
         Some(device) if device.rotational => Knobs { critical_us: held_until(plan, &knobs, device), ..knobs },
+        Some(device) if device.keeps_a_rate_of_bytes() => {
+            Knobs { gap_bytes: soonest_gap(plan, &knobs, device), ..knobs }
+        }
         _ => knobs,
     }
+}
+
+/// A smaller gap must save more than this part of the time: each request costs the processor something, too.
+const SOONER: f64 = 0.02;
+
+/// The gap, bytes, with which a disk that keeps a rate of requests and one of bytes has read the plan soonest: the
+/// larger of requests / (requests per second) and bytes / (bytes per second). Break-even is right where the two add up;
+/// here a plan that is held up by its bytes alone reads holes for nothing. `php` on a volume of 3000 requests and
+/// 125 MiB per second: 13.3 MiB in 106 ms with the break-even of 36 KiB, whose requests take two thirds of that.
+fn soonest_gap(plan: &Plan, knobs: &Knobs, device: &DeviceModel) -> u32 {
+    let iops = device.iops(depth(device));
+    if iops <= 0.0 {
+        return knobs.gap_bytes;
+    }
+    let time_s = |gap_bytes: u32| {
+        let asked = asked_for(plan, &Knobs { gap_bytes, ..*knobs }, device);
+        let bytes: u64 = asked.iter().map(|(_, bytes)| bytes).sum();
+        (asked.len() as f64 / iops).max(bytes as f64 * device.ns_per_byte / 1e9)
+    };
+    let gaps = (0..=knobs.gap_bytes).rev().step_by(PAGE as usize);
+    let mut best = (knobs.gap_bytes, time_s(knobs.gap_bytes));
+    for gap in gaps.skip(1) {
+        let time = time_s(gap);
+        if time < best.1 * (1.0 - SOONER) {
+            best = (gap, time);
+        }
+    }
+    best.0
 }
 
 /// The need time, microseconds, up to which the program waits.

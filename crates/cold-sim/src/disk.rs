@@ -102,7 +102,7 @@ impl Model {
         let rate = Limit { unit: Unit::Requests { of: u64::MAX }, per_second: most as u64, burst: 1 };
         let rate = (most >= 1.0 && !device.rotational).then_some(rate);
         let together = per_second(device.ns_per_byte);
-        let is_rate = device.ns_per_byte_alone.is_some_and(|alone| alone < device.ns_per_byte / 2.0);
+        let is_rate = device.keeps_a_rate_of_bytes();
         let bytes = together.filter(|_| is_rate).map(|per_second| Limit {
             unit: Unit::Bytes,
             per_second,

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use cold_model::io_model::AtDepth;
 use cold_plan::plan::{FileKind, Gate};
 use proptest::prelude::*;
 
@@ -156,6 +157,37 @@ fn on_a_rotating_disk_the_program_waits_for_what_would_come_too_late() {
     many.push((1, 0, 1, 5000));
     assert_eq!(held(&many), 200_001);
     assert_eq!(knobs_for(&merge(None, &key(), &start(3, &many), 1), Some(&flash())).critical_us, 500);
+}
+
+#[test]
+fn where_rates_are_kept_the_gap_is_that_with_which_both_end_first() {
+    // 3000 requests and 131 MB a second: a request is worth 39 KiB, whatever the other rate has to do.
+    let at = |depth| AtDepth { depth, iops: 3000.0 };
+    let volume = DeviceModel {
+        latency_ns: 700_000.0,
+        ns_per_byte: 7.63,
+        ns_per_byte_alone: Some(0.5),
+        depths: vec![at(1), at(32)],
+        ..flash()
+    };
+    let gap = |ranges: &[(u32, u64, u32, u64)], device: &DeviceModel| {
+        knobs_for(&merge(None, &key(), &start(1, ranges), 1), Some(device)).gap_bytes
+    };
+    let even = volume.break_even(32) as u32 & !4095;
+    assert_eq!(even, 36 << 10);
+    // Reads of 128 pages, and one page behind a hole of 8: the bytes decide, so that hole is not read along.
+    let large: Vec<_> = (0..100).flat_map(|n| [(0, n * 1000, 128, n), (0, n * 1000 + 136, 1, n)]).collect();
+    assert_eq!(gap(&large, &volume), 28 << 10);
+    // The same disk, but a full bus: there what requests and bytes cost adds up.
+    let bus = DeviceModel { ns_per_byte_alone: Some(9.0), ..volume.clone() };
+    assert_eq!(gap(&large, &bus), even);
+    // Single pages with holes of 7: 600 requests take 200 ms, all bytes with the holes 150.
+    let small: Vec<_> = (0..600).map(|n| (0, n * 8, 1, n / 10)).collect();
+    assert_eq!(gap(&small, &volume), even);
+    // Holes of 1, 3 and 5 in turn. Without those of 5: 200 requests in 67 ms, 1400 pages in 44. With them: 75 ms.
+    let page = |n: u64| n / 3 * 12 + [0, 2, 6][(n % 3) as usize];
+    let between: Vec<_> = (0..600).map(|n| (0, page(n), 1, n / 10)).collect();
+    assert_eq!(gap(&between, &volume), 16 << 10);
 }
 
 #[test]
