@@ -15,5 +15,6 @@ mod replay;
 mod root;
 mod servers;
 mod subject;
+mod warmth;
 mod world;
 mod wrappers;

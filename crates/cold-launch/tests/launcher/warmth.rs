@@ -1,0 +1,81 @@
+//! When a start counts as cold: how many of the plan's pages are absent, and whose.
+
+use std::fs::File;
+use std::path::Path;
+
+use cold_launch::{Held, Options, Skip, Weather};
+use cold_plan::Plan;
+use cold_sys::procfs::ProcFs;
+
+use crate::world::{MIB, add_whole, directory, evict, file, plan};
+
+/// The bytes from `first` to `end` come into the cache, and no others: nothing is read around them.
+fn read(path: &Path, first: u64, end: u64) {
+    let file = File::open(path).expect("open");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).expect("advised");
+    let mut bytes = vec![0; (end - first) as usize];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, first).expect("read");
+}
+
+/// Whether a start by this plan is warm, looked at closely or not.
+fn is_warm(plan: &Plan, finely: bool) -> bool {
+    let mounts = ProcFs::default().mounts().expect("mounts");
+    let mut options = Options::new(Vec::new());
+    options.guards.finely = finely;
+    // Strangers' hunger for memory is no matter here.
+    (options.guards.memory, options.guards.pressure) = (false, false);
+    let held = Held::made(plan).expect("a plan");
+    match held.prospect(&mounts, Weather::default(), &options) {
+        Ok(prospect) => {
+            assert!(prospect.seen().sample.is_some_and(|s| s.absent > 0), "{:?}", prospect.seen());
+            false
+        }
+        Err(Skip::Warm) => true,
+        Err(why) => panic!("{why}"),
+    }
+}
+
+#[test]
+fn single_absent_pages_make_no_start_cold_and_a_part_of_the_plan_does() {
+    let dir = directory();
+    let data = file(&dir.path().join("data"), 16 * MIB);
+    let mut plan = plan();
+    add_whole(&mut plan, &data, false);
+    let with_absent = |absent: &[std::ops::Range<u64>]| {
+        evict(&data);
+        let mut at = 0;
+        for range in absent {
+            read(&data, at, range.start);
+            at = range.end;
+        }
+        read(&data, at, 16 * MIB);
+        (is_warm(&plan, true), is_warm(&plan, false))
+    };
+    assert_eq!(with_absent(&[]), (true, true));
+    // A page in each 256 KiB: 1.6 % of all, and half of the steps lack one.
+    let single: Vec<_> = (0..64).map(|n| n * (256 << 10)..n * (256 << 10) + 4096).collect();
+    assert_eq!(with_absent(&single), (true, true));
+    // A sixteenth in one piece, which the close look alone counts as cold; a quarter, which both do.
+    assert_eq!(with_absent(&[8 * MIB..9 * MIB]), (false, true));
+    assert_eq!(with_absent(&[8 * MIB..12 * MIB]), (false, false));
+    // Everything.
+    assert_eq!(with_absent(std::slice::from_ref(&(0..16 * MIB))), (false, false));
+}
+
+#[test]
+fn a_program_whose_own_file_is_absent_is_cold_whatever_others_keep_and_not_for_a_page_of_it() {
+    let dir = directory();
+    let (own, library) = (file(&dir.path().join("own"), MIB), file(&dir.path().join("lib"), 64 * MIB));
+    let mut plan = plan();
+    plan.key.executable = own.clone();
+    add_whole(&mut plan, &own, false);
+    add_whole(&mut plan, &library, false);
+    read(&library, 0, 64 * MIB);
+    evict(&own);
+    // 1.5 % of the plan.
+    assert_eq!((is_warm(&plan, true), is_warm(&plan, false)), (false, true));
+    read(&own, 4096, MIB);
+    assert!(is_warm(&plan, true), "one page of it is absent");
+    read(&own, 0, 4096);
+    assert!(is_warm(&plan, true), "none is");
+}
