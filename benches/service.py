@@ -236,7 +236,8 @@ class Bench:
         self.end()
 
     def keep(self):
-        """A hog, 30 s of rest, then the five most used."""
+        """30 s of rest, half of the time behind a hog, then the five most used. Rest alone is the control: whoever has
+        not run for a while finds the processor's own caches empty, too."""
         names = list(self.learnt())[:5]
         programs = {name: self.programs[name] for name in names}
         self.begin("--no-learn", "--control-every", "0")
@@ -244,22 +245,28 @@ class Bench:
             for _ in range(3):
                 self.start(argv)
         times = {name: {"warm": [self.start(argv) for _ in range(5)]} for name, argv in programs.items()}
-        for attempt in range(self.options.rounds):
-            hog()
+        for attempt in range(2 * self.options.rounds):
+            # The control first: behind a hog a program may lack pages that the one start does not bring back.
+            kind = "after" if attempt % 2 else "rested"
+            if kind == "after":
+                hog()
             before = vmstat()
             time.sleep(30)
             after = vmstat()
-            for name, argv in programs.items():
-                times[name].setdefault("after", []).append(self.start(argv))
+            for name, argv in random.sample(sorted(programs.items()), len(programs)):
+                times[name].setdefault(kind, []).append(self.start(argv))
             stolen = after["pgsteal_file"] + after["pgsteal_anon"] - before["pgsteal_file"] - before["pgsteal_anon"]
             kept = self.status()["service"]["kept"]
-            times.setdefault("hogs", []).append({"stolen": stolen, "kept": kept})
-            print(f"hog {attempt + 1}: {stolen} pages reclaimed in the rest, kept {kept}", flush=True)
+            times.setdefault("rests", []).append({"kind": kind, "stolen": stolen, "kept": kept})
+            print(f"{kind} {attempt // 2 + 1}: {stolen} pages reclaimed in the rest, kept {kept}", flush=True)
         (self.work / "keep.json").write_text(json.dumps(times))
         self.end()
+        print("| | warm, one after the other | after rest | after a hog and rest | / warm | / after rest |\n|---|---|---|---|---|---|")
         for name in programs:
-            warm, after = (statistics.median(times[name][kind]) for kind in ("warm", "after"))
-            print(f"| `{name}` | {warm:.1f} | {after:.1f} | {after / warm:.2f} |")
+            cells = {kind: sorted(times[name][kind]) for kind in ("warm", "rested", "after")}
+            warm, rested, late = (statistics.median(v) for v in cells.values())
+            shown = " | ".join(f"{statistics.median(v):.1f} ({v[0]:.1f}–{v[-1]:.1f})" for v in cells.values())
+            print(f"| `{name}` | {shown} | {late / warm:.2f} | {late / rested:.2f} |")
 
     def storm(self):
         """Microseconds of a start, batches in turns: nothing, nothing again, the service, a listener that never reads."""
