@@ -17,7 +17,7 @@ pub use weather::Weather;
 pub struct Guards {
     /// Skip when the plan's pages are cached already.
     pub warm: bool,
-    /// Look for that at the program's own file first and at more places: for who holds no program up by it.
+    /// Look for that at more places: for who holds no program up by it.
     pub finely: bool,
     /// Read no more than half of the memory that is free for it, also by the control group's limits.
     pub memory: bool,
