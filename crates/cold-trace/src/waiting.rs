@@ -89,17 +89,26 @@ pub fn kernel_functions(kallsyms: &str) -> Vec<KernelFunction> {
     let mut out: Vec<KernelFunction> = Vec::new();
     let mut open = false;
     for line in kallsyms.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let address = words.next().and_then(|hex| u64::from_str_radix(hex, 16).ok());
-        let (Some(start), Some(kind), Some(name)) = (address, words.next(), words.next()) else { continue };
-        if start == 0 || !matches!(kind, "t" | "T" | "w" | "W") {
+        let Some((address, (kind, name))) =
+            line.split_once(' ').and_then(|(address, rest)| Some((address, rest.split_once(' ')?)))
+        else {
+            continue;
+        };
+        if !matches!(kind, "t" | "T" | "w" | "W") {
             continue;
         }
+        // A module's name follows behind a tab.
+        let what = function(name.split_once('\t').map_or(name, |(name, _)| name));
+        // Of 120,000 lines some dozens begin or end what is asked for: only their addresses are read.
+        if !open && what.is_none() {
+            continue;
+        }
+        let Some(start) = u64::from_str_radix(address, 16).ok().filter(|start| *start != 0) else { continue };
         if open && let Some(last) = out.last_mut().filter(|last| start > last.start) {
             last.end = start;
             open = false;
         }
-        if let Some(what) = function(name) {
+        if let Some(what) = what {
             out.push(KernelFunction { start, end: start.saturating_add(1), what });
             open = true;
         }

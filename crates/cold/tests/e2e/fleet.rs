@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cold_fleet::sample::{self, MACHINES, SLOW_VERSION, VERSIONS};
 use cold_recording::fleet::FleetStart;
@@ -56,21 +57,33 @@ fn number(row: &Value, name: &str) -> u64 {
 }
 
 /// 240 starts, and the dataset of them.
-fn fleet(place: &Sandbox) -> Vec<FleetStart> {
-    let like = cold_recording::sample::firefox_like(1000, 1);
-    let starts: Vec<FleetStart> = (0..240).map(|n| sample::start(&like, n, 240).unwrap()).collect();
-    for start in &starts {
-        cold_recording::fleet::add(&place.path("fleet"), start).unwrap();
-    }
-    starts
+struct Fleet {
+    place: Sandbox,
+    starts: Vec<FleetStart>,
+}
+
+/// The same for the tests that only ask it: making it takes 8 s of CPU. It goes with the last of them.
+fn fleet() -> Arc<Fleet> {
+    static MADE: Mutex<Weak<Fleet>> = Mutex::new(Weak::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    made.upgrade().unwrap_or_else(|| {
+        let place = Sandbox::new();
+        let like = cold_recording::sample::firefox_like(1000, 1);
+        let starts: Vec<FleetStart> = (0..240).map(|n| sample::start(&like, n, 240).unwrap()).collect();
+        for start in &starts {
+            cold_recording::fleet::add(&place.path("fleet"), start).unwrap();
+        }
+        let new = Arc::new(Fleet { place, starts });
+        *made = Arc::downgrade(&new);
+        new
+    })
 }
 
 #[test]
 fn answers_are_what_counting_one_by_one_gives() {
     let Some(duckdb) = duckdb() else { return };
-    let place = Sandbox::new();
-    let starts = fleet(&place);
-    let all: Vec<&FleetStart> = starts.iter().collect();
+    let fleet = fleet();
+    let (place, all) = (&fleet.place, fleet.starts.iter().collect::<Vec<_>>());
     let dataset = place.text("fleet");
     let ask = |question: &str, options: &[&str]| -> Vec<Value> {
         let words = ["fleet", "query", &dataset, question, "--json", "--duckdb", &duckdb];
@@ -133,8 +146,8 @@ fn answers_are_what_counting_one_by_one_gives() {
 #[test]
 fn the_slow_version_and_the_slow_machines_are_found_and_no_others() {
     let Some(duckdb) = duckdb() else { return };
-    let place = Sandbox::new();
-    fleet(&place);
+    let fleet = fleet();
+    let place = &fleet.place;
     let dataset = place.text("fleet");
     let ask = |question: &str| -> Vec<Value> {
         let words = ["fleet", "query", &dataset, question, "--json", "--duckdb", &duckdb];
