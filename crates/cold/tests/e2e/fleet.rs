@@ -62,7 +62,7 @@ struct Fleet {
     starts: Vec<FleetStart>,
 }
 
-/// The same for the tests that only ask it: making it takes 8 s of CPU. It goes with the last of them.
+/// The same for the tests that only ask it: making it takes seconds of CPU. It goes with the last of them.
 fn fleet() -> Arc<Fleet> {
     static MADE: Mutex<Weak<Fleet>> = Mutex::new(Weak::new());
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -148,7 +148,7 @@ impl Sandbox {
 
 pub(crate) fn data(path: PathBuf, bytes: usize) -> PathBuf {
     // Byte i is (i / 4096 + i) modulo 256: each page is the same cycle, begun at its own number. Copied, because an
-    // unoptimised loop over the bytes took 7 s of CPU a minute where tests make many files.
+    // unoptimised loop over the bytes took a tenth of the CPU time where tests make many files.
     let cycle: Vec<u8> = (0..=u8::MAX).cycle().take(4096 + 256).collect();
     let pages = (0..bytes.div_ceil(4096)).map(|page| &cycle[page % 256..][..4096.min(bytes - page * 4096)]);
     fs::write(&path, pages.collect::<Vec<_>>().concat()).unwrap();
