@@ -236,8 +236,9 @@ class Bench:
         self.end()
 
     def keep(self):
-        """30 s of rest, half of the time behind a hog, then the five most used. Rest alone is the control: whoever has
-        not run for a while finds the processor's own caches empty, too."""
+        """Rest, half of the time behind a hog (or with --drop behind a dropped cache, which takes names and inodes, too),
+        then the five most used. Rest alone is the control: whoever has not run for a while finds the processor's own
+        caches empty, too."""
         names = list(self.learnt())[:5]
         programs = {name: self.programs[name] for name in names}
         self.begin("--no-learn", "--control-every", "0")
@@ -249,9 +250,9 @@ class Bench:
             # The control first: behind a hog a program may lack pages that the one start does not bring back.
             kind = "after" if attempt % 2 else "rested"
             if kind == "after":
-                hog()
+                self.drop() if self.options.drop else hog()
             before = vmstat()
-            time.sleep(30)
+            time.sleep(self.options.rest)
             after = vmstat()
             for name, argv in random.sample(sorted(programs.items()), len(programs)):
                 times[name].setdefault(kind, []).append(self.start(argv))
@@ -261,7 +262,7 @@ class Bench:
             print(f"{kind} {attempt // 2 + 1}: {stolen} pages reclaimed in the rest, kept {kept}", flush=True)
         (self.work / "keep.json").write_text(json.dumps(times))
         self.end()
-        print("| | warm, one after the other | after rest | after a hog and rest | / warm | / after rest |\n|---|---|---|---|---|---|")
+        print("| | warm, one after the other | after rest | emptied, after rest | / warm | / after rest |\n|---|---|---|---|---|---|")
         for name in programs:
             cells = {kind: sorted(times[name][kind]) for kind in ("warm", "rested", "after")}
             warm, rested, late = (statistics.median(v) for v in cells.values())
@@ -356,6 +357,8 @@ def main():
     parser.add_argument("--work", default="/var/tmp/cold-service-bench")
     parser.add_argument("--only", help="names of programs, separated by commas")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--drop", action="store_true", help="keep: the cache is dropped, no hog takes the memory")
+    parser.add_argument("--rest", type=float, default=30, help="keep: seconds before the starts")
     parser.add_argument("--learn", action="store_true", help="in storms the service learns, as it usually does")
     parser.add_argument("--starts", type=int, default=3000, help="of a batch of a storm")
     parser.add_argument("--max-time", type=float, default=270, help="seconds until no further round begins")

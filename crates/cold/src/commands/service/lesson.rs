@@ -23,8 +23,8 @@ use crate::commands::prefetch::{device, plans};
 use crate::recorder::{Directory, Watch, Whom, manifest};
 
 /// Room for events, held as long as a start is waited for. A cold Firefox makes 17 MB in 1.3 s or more; they are taken
-/// out every 20 ms.
-const BUFFER: usize = 4 << 20;
+/// out every 20 ms, so there is room for those of seven such turns. A lesson that lost some fails, and comes again.
+const BUFFER: usize = 2 << 20;
 /// A start has come to rest when its processes slept for so long; as a launch takes it.
 const REST: Nanos = Nanos(500_000_000);
 /// What has neither ended nor come to rest by then is no start.
