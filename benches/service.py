@@ -185,22 +185,26 @@ class Bench:
                 break
             if told.get(name) == "learnt":
                 continue
-            learnt = self.status()["service"]["learning"]["learnt"]
+            own = os.path.realpath(argv[0])
             self.drop()
             self.start(argv)
             noticed = self.until(lambda: self.status()["service"]["learning"]["armed"], 4)
             self.drop()
             self.start(argv)
 
-            def done():
-                now = self.status()["service"]["learning"]
-                return now["learnt"] > learnt or any(w["why"] for w in now["waiting"])
-            self.until(done, 15 if noticed else 1)
-            now = self.status()["service"]["learning"]
-            if now["learnt"] > learnt:
+            # Another program that starts meanwhile may be learnt, too, so what is asked for is this one's plan.
+            def has_plan(now):
+                return any(p["executable"] == own for p in now["programs"])
+
+            def reasons(now):
+                return [w["why"] for w in now["service"]["learning"]["waiting"] if w["executable"] == own and w["why"]]
+
+            self.until(lambda: has_plan(now := self.status()) or reasons(now), 15 if noticed else 1)
+            now = self.status()
+            if has_plan(now):
                 told[name] = "learnt"
             else:
-                why = [w["why"] for w in now["waiting"] if w["why"]]
+                why = reasons(now)
                 told[name] = why[-1] if why else "recorded, and nothing came of it" if noticed else "was not cold enough to be noticed"
             print(f"{name}: {told[name]}", flush=True)
         self.end()
