@@ -68,7 +68,7 @@ pub fn default_knobs(device: Option<&DeviceModel>) -> Knobs {
 /// - On a rotating disk the program waits for everything but what can be read, with a seek for each request, in the
 ///   time that the program computes before it needs the first of it.
 /// - Where rates of requests and of bytes are kept beside each other, the gap is the one with which the plan is read
-///   soonest ([`soonest_gap`]).
+///   soonest ([`DeviceModel::keeps_a_rate_of_bytes`]).
 pub fn knobs_for(plan: &Plan, device: Option<&DeviceModel>) -> Knobs {
     let knobs = default_knobs(device);
     match device {
