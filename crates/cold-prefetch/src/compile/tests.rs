@@ -188,6 +188,11 @@ fn where_rates_are_kept_the_gap_is_that_with_which_both_end_first() {
     let page = |n: u64| n / 3 * 12 + [0, 2, 6][(n % 3) as usize];
     let between: Vec<_> = (0..600).map(|n| (0, page(n), 1, n / 10)).collect();
     assert_eq!(gap(&between, &volume), 16 << 10);
+    // The same pages long before the large reads: together these requests were done in the time of those bytes, but
+    // their turn is over when the bytes come, so the gap is the one that is best for themselves.
+    let late = |(file, page, pages, ms): (u32, u64, u32, u64)| (file + 1, page, pages, ms + 1000);
+    let both: Vec<_> = between.iter().copied().chain((0..100).map(|n| late((0, n * 1000, 128, n)))).collect();
+    assert_eq!(gap(&both, &volume), 16 << 10);
 }
 
 #[test]
