@@ -12,19 +12,16 @@ use crate::files::Files;
 pub(crate) struct Look {
     /// Places looked at in a warm start.
     places: u64,
-    /// A start is cold where at least one page in so many of those looked at is absent.
-    one_in: u64,
 }
 
 impl Look {
-    /// While the program waits for the answer.
-    pub(crate) const BRIEF: Self = Self { places: 16, one_in: 10 };
-    /// While nobody waits. Of 72 starts that came 0.7 s behind a cold one 11 lacked single pages, 1.5 % of their plans
-    /// at most (4 to 246 KB): they are warm.
-    pub(crate) const FINE: Self = Self { places: 64, one_in: 32 };
+    /// While the program waits for the answer. With 16 places, two absent ones are more than a tenth.
+    pub(crate) const BRIEF: Self = Self { places: 16 };
+    /// While nobody waits.
+    pub(crate) const FINE: Self = Self { places: 64 };
 }
 
-/// So many places settle it where most of their pages are absent.
+/// So many absent ones settle it.
 const ENOUGH: u32 = 2;
 
 /// What a look at some of the plan's steps said.
@@ -32,16 +29,16 @@ const ENOUGH: u32 = 2;
 pub struct Sample {
     /// Steps looked at.
     pub looked: u32,
-    /// Of these, steps whose pages were not all cached.
+    /// Of these, steps that lacked most of their pages. Single ones that the kernel took back make no start cold.
     pub absent: u32,
-    /// So many pages were absent that the plan is worth following.
-    pub is_cold: bool,
+    /// One of these was the program's own file.
+    pub own_absent: bool,
 }
 
 impl Sample {
     /// The start is warm as far as can be seen. A plan without pages is never warm: its lookups are cheap.
     pub fn is_warm(self) -> bool {
-        self.looked > 0 && !self.is_cold
+        self.looked > 0 && self.absent < ENOUGH && !self.own_absent
     }
 }
 
@@ -74,9 +71,9 @@ pub(crate) fn sample(view: View<'_>, files: &Files<'_>, look: Look) -> Sample {
     let mut own = Pages::default();
     own_steps(view).filter_map(|step| pages(view, files, step)).for_each(|pages| own.add(pages));
     if own.are_mostly_absent() {
-        return Sample { looked: 1, absent: 1, is_cold: true };
+        return Sample { looked: 1, absent: 1, own_absent: true };
     }
-    let (mut sample, mut seen) = (Sample::default(), Pages::default());
+    let mut sample = Sample::default();
     let total = view.read_bytes();
     let (mut passed, mut next) = (0, 0);
     for step in view.steps().filter(|s| s.op == Op::Read) {
@@ -87,15 +84,12 @@ pub(crate) fn sample(view: View<'_>, files: &Files<'_>, look: Look) -> Sample {
         }
         next = passed * look.places / total.max(1) + 1;
         let Some(pages) = pages(view, files, step) else { continue };
-        seen.add(pages);
         sample.looked += 1;
-        sample.absent += u32::from(pages.absent > 0);
-        if sample.absent >= ENOUGH && seen.are_mostly_absent() {
+        sample.absent += u32::from(pages.are_mostly_absent());
+        if sample.absent >= ENOUGH {
             break;
         }
     }
-    // Of a plan with a step or two, one absent page may be a tenth: then nothing is lost by reading it.
-    sample.is_cold = seen.absent > 0 && seen.absent * look.one_in >= seen.all;
     sample
 }
 
