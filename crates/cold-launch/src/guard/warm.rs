@@ -29,9 +29,9 @@ const ENOUGH: u32 = 2;
 pub struct Sample {
     /// Steps looked at.
     pub looked: u32,
-    /// Of these, steps that lacked most of their pages. Single ones that the kernel took back make no start cold.
+    /// Of these, steps whose pages were not all cached.
     pub absent: u32,
-    /// One of these was the program's own file.
+    /// Most of the program's own file is absent.
     pub own_absent: bool,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn sample(view: View<'_>, files: &Files<'_>, look: Look) -> Sample {
         next = passed * look.places / total.max(1) + 1;
         let Some(pages) = pages(view, files, step) else { continue };
         sample.looked += 1;
-        sample.absent += u32::from(pages.are_mostly_absent());
+        sample.absent += u32::from(pages.absent > 0);
         if sample.absent >= ENOUGH {
             break;
         }

@@ -36,7 +36,7 @@ fn is_warm(plan: &Plan, finely: bool) -> bool {
 }
 
 #[test]
-fn single_absent_pages_make_no_start_cold_and_a_part_of_the_plan_does() {
+fn a_start_is_cold_where_two_of_the_places_looked_at_lack_pages() {
     let dir = directory();
     let data = file(&dir.path().join("data"), 16 * MIB);
     let mut plan = plan();
@@ -52,9 +52,6 @@ fn single_absent_pages_make_no_start_cold_and_a_part_of_the_plan_does() {
         (is_warm(&plan, true), is_warm(&plan, false))
     };
     assert_eq!(with_absent(&[]), (true, true));
-    // A page in each 256 KiB: 1.6 % of all, and half of the steps lack one.
-    let single: Vec<_> = (0..64).map(|n| n * (256 << 10)..n * (256 << 10) + 4096).collect();
-    assert_eq!(with_absent(&single), (true, true));
     // A sixteenth in one piece, which the close look alone counts as cold; a quarter, which both do.
     let piece = |range: std::ops::Range<u64>| with_absent(std::slice::from_ref(&range));
     assert_eq!(piece(8 * MIB..9 * MIB), (false, true));
