@@ -256,9 +256,12 @@ mod root {
         let imported = w.planned(&w.cold(&["prefetch", "show"], &["--json"]).run().expect(0).json());
         let shown = w.cold(&["launch", "--explain"], &[]).run().expect(0).stdout;
         assert!(shown.contains("would be followed") || shown.contains("are cached"), "{shown}");
-        // What a lesson on this machine finds.
-        let learnt = w.planned(&w.learn());
-        assert_eq!(imported, learnt);
+        // What a lesson on this machine finds. Strangers may bend one: which of two pages was needed first.
+        attempts(|| {
+            let _ = std::fs::remove_dir_all(w.store());
+            let learnt = w.planned(&w.learn());
+            check(imported == learnt, || format!("imported {imported:?}, learnt {learnt:?}"))
+        });
 
         // With hidden names the same starts tell no path of the test, and no plan can be made of them.
         let hidden = w.place.text("hidden");
