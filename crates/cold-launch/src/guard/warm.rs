@@ -29,7 +29,7 @@ const ENOUGH: u32 = 2;
 pub struct Sample {
     /// Steps looked at.
     pub looked: u32,
-    /// Of these, steps whose pages were not all cached.
+    /// Of these, steps whose pages were not all cached; one that the kernel told by reading counts twice.
     pub absent: u32,
     /// Most of the program's own file is absent.
     pub own_absent: bool,
@@ -47,6 +47,8 @@ impl Sample {
 struct Pages {
     all: u64,
     absent: u64,
+    /// The kernel told it by reading, so absent ones are on their way, and with them what it reads ahead.
+    by_reading: bool,
 }
 
 impl Pages {
@@ -85,7 +87,9 @@ pub(crate) fn sample(view: View<'_>, files: &Files<'_>, look: Look) -> Sample {
         next = passed * look.places / total.max(1) + 1;
         let Some(pages) = pages(view, files, step) else { continue };
         sample.looked += 1;
-        sample.absent += u32::from(pages.absent > 0);
+        // Where asking brings pages, later places may be there for that alone: the first absent one settles it.
+        let counts = if pages.by_reading { ENOUGH } else { 1 };
+        sample.absent += if pages.absent > 0 { counts } else { 0 };
         if sample.absent >= ENOUGH {
             break;
         }
@@ -111,11 +115,11 @@ fn pages(view: View<'_>, files: &Files<'_>, step: Step) -> Option<Pages> {
     let end = (step.offset + u64::from(step.bytes)).min(size);
     let all = end.saturating_sub(step.offset).div_ceil(cold_sys::page::page_size());
     if let Ok(Some(stat)) = cachestat(&file, step.offset, u64::from(step.bytes)) {
-        return Some(Pages { all, absent: all.saturating_sub(stat.cached) });
+        return Some(Pages { all, absent: all.saturating_sub(stat.cached), by_reading: false });
     }
     // Other people's files: the kernel says only by reading. An absent page is on its way from here on,
     // which the replay wants anyway. The first and the last page stand for those between.
     let last = (step.offset + u64::from(step.bytes)).saturating_sub(1);
     let is_cached = page_is_ready(&file, step.offset)? && page_is_ready(&file, last)?;
-    Some(Pages { all, absent: if is_cached { 0 } else { all } })
+    Some(Pages { all, absent: if is_cached { 0 } else { all }, by_reading: true })
 }
