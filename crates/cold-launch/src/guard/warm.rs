@@ -55,10 +55,12 @@ impl Pages {
     fn add(&mut self, other: Self) {
         self.all += other.all;
         self.absent += other.absent;
+        self.by_reading |= other.by_reading;
     }
 
+    /// At least half are. Where asking brings pages, those behind an absent one may be there for that alone.
     fn are_mostly_absent(self) -> bool {
-        self.all > 0 && self.absent * 2 >= self.all
+        self.absent > 0 && (self.by_reading || self.absent * 2 >= self.all)
     }
 }
 
