@@ -14,8 +14,10 @@ use cold_sys::ringbuf::RingPositions;
 use libbpf_rs::{MapCore, MapHandle, RingBufferBuilder};
 use rustix::process::setpriority_process;
 
-/// Between two looks.
-const PERIOD: Duration = Duration::from_millis(20);
+/// Between two looks: each takes 10 µs from the start.
+const PERIOD: Duration = Duration::from_millis(50);
+/// The same where the buffer is small: that of a recording that waited for its start.
+const PERIOD_ARMED: Duration = Duration::from_millis(20);
 /// The same in a recording that waits for its start, perhaps for hours.
 const PERIOD_WAITING: Duration = Duration::from_millis(250);
 /// Events are left in the buffer for so long at most: what a recorder that is killed loses.
@@ -166,7 +168,7 @@ fn run<W: Write>(map: &MapHandle, sink: W, hears: &Receiver<()>, armed: bool) ->
         loop {
             let heard = hears.recv_timeout(period);
             if heard.is_ok() {
-                period = PERIOD;
+                period = PERIOD_ARMED;
             }
             let last = heard == Err(RecvTimeoutError::Disconnected);
             let due = pace.due(positions.put_in(), positions.waiting(), Instant::now());

@@ -23,20 +23,22 @@ static __always_inline void pages_event(struct cold_pages *event, struct task_st
 }
 
 /*
- * The file behind a mapping, told. Mostly it is the one before: the inode's number shows that the mapping
+ * The file behind a mapping, told. Mostly it is one of the last ones: the inode's number shows that the mapping
  * was not freed and given to another.
  */
 static __always_inline struct cold_id file_behind(struct task_state *task, struct address_space *mapping)
 {
 	struct inode *inode = mapping->host;
+	u64 ino = inode->i_ino;
+	struct known_file *known = &task->known[ino & (KNOWN_FILES - 1)];
 
-	if (task->known_mapping == (u64)mapping && task->known.ino == inode->i_ino)
-		return task->known;
-	task->known = id_of_typed(inode);
-	task->known_mapping = (u64)mapping;
-	if (!bpf_map_lookup_elem(&seen, &task->known) && !tell_file(number_of(inode), 0, SCRATCH_TASK))
-		task->known_mapping = 0;
-	return task->known;
+	if (known->mapping == (u64)mapping && known->id.ino == ino)
+		return known->id;
+	known->id = id_of_typed(inode);
+	known->mapping = (u64)mapping;
+	if (!bpf_map_lookup_elem(&seen, &known->id) && !tell_file(number_of(inode), 0, SCRATCH_TASK))
+		known->mapping = 0;
+	return known->id;
 }
 
 PROGRAM(mm_filemap_fault, filemap_fault)

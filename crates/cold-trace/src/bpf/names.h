@@ -240,6 +240,12 @@ __noinline int tell_file(u64 inode_address, u64 path_address, u32 slot)
 	return 1;
 }
 
+/*
+ * The dentry of the recorder's root, once a task was found below it: the recorder keeps it, so that no other gets its
+ * address. One comparison for most absolute paths instead of a look at the inode.
+ */
+u64 recorders_root;
+
 #define ROOT_MARK (1u << 31) /* in the device of a key of `seen`: told as a root */
 
 /*
@@ -258,10 +264,16 @@ SHARED int tell_other_root(struct cold_id *told)
 	if (!fs || !told)
 		return 0;
 	root = READ(fs, root.dentry);
+	if (number_of(root) == *(volatile u64 *)&recorders_root)
+		return 0;
 	inode = READ(root, d_inode);
 	struct cold_id id = id_of(inode);
-	if (is_none(&id) || (id.dev == knobs.root_dev && id.ino == ((u64)knobs.root_ino_high << 32 | knobs.root_ino_low)))
+	if (is_none(&id))
 		return 0;
+	if (id.dev == knobs.root_dev && id.ino == ((u64)knobs.root_ino_high << 32 | knobs.root_ino_low)) {
+		recorders_root = number_of(root);
+		return 0;
+	}
 	*told = id;
 	struct cold_id as_root = id;
 	as_root.dev |= ROOT_MARK;

@@ -119,7 +119,7 @@ struct {
 	__type(value, u32);
 } seen SEC(".maps");
 
-/* Read requests between submission and completion. */
+/* Read requests until the driver gets them. */
 struct request_state {
 	u64 started;
 	u64 inserted;
@@ -127,7 +127,7 @@ struct request_state {
 	u32 pid;
 	u32 tid;
 	u32 flags;
-	u32 issued;
+	u32 pad;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -5,6 +5,16 @@
 
 #include "state.h"
 
+/*
+ * Files of a thread's last faults and reads that were told, each at its place by its inode's number: of two
+ * libraries that call each other neither is looked for in `seen` again.
+ */
+#define KNOWN_FILES 4u /* a power of two */
+struct known_file {
+	u64 mapping; /* 0: none */
+	struct cold_id id;
+};
+
 /* One thread of the tree. What every fault and every call needs comes first: two cache lines. */
 struct task_state {
 	u32 tid;          /* 0: free, where it lies in `slots` */
@@ -18,8 +28,7 @@ struct task_state {
 	u64 regs;         /* user registers: a kernel address */
 	u32 fault_state;
 	u32 noticed;      /* the call was passed over, then something happened in it: counted in `calls_noticed` */
-	u64 known_mapping; /* the last file that was told, to save looking at it again */
-	struct cold_id known;
+	struct known_file known[KNOWN_FILES];
 	u64 args[6];
 	s64 position;     /* of a call of the read family, moved by what it read; -1: not read yet */
 	s64 first_position; /* the one that the call began with; -1: not known */
