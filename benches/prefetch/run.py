@@ -29,6 +29,8 @@ import traced
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OWN = "own"
+ARRANGED = "+arranged"  # the same disk, where `cold layout disk` has put what the plan reads one behind the other
+DISKS = (OWN, "sata-ssd", "cloud", "hdd", f"cloud{ARRANGED}", f"hdd{ARRANGED}")
 BLOCK = 5  # rounds between two looks at the clock; each block observes every command once more
 MANY = 10  # rounds below which the page says so
 LOGGED = 3  # recorded starts by the plan, and warm ones
@@ -90,6 +92,12 @@ class Bench:
                       ok=(0, 3, 4))
         return json.loads(self.cold("prefetch", "--store", store, "show", "--json", "--", *argv))
 
+    def arrange(self, store, argv):
+        """Puts what the plan reads one behind the other; how long that took, by the clock."""
+        began = time.monotonic()
+        made = self.cold("layout", "disk", "--store", store, "--plan", pathlib.Path(argv[0]).name, "--json")
+        return {"took_s": time.monotonic() - began, "told": [json.loads(line) for line in made.splitlines()]}
+
     def block(self, store, name, argv, rounds, seed):
         """Rounds of the plain command in three states, and of the rivals; which comes first is drawn."""
         lists = self.run / f"{name}.list"
@@ -123,6 +131,8 @@ class Bench:
                       "plan": {k: v for k, v in plan.items() if k != "files"}, "blocks": [],
                       "used": [f["path"] for f in plan["files"] if f["kind"] != "block_device"],
                       "reads": reads_of(plan)}
+            if disk.endswith(ARRANGED):
+                result["arranged"] = self.arrange(store, argv)
             results.put(name, result)
         (self.run / f"{name}.list").write_text(result["reads"])
         while result["rounds"] < self.options.rounds:
@@ -174,9 +184,10 @@ class Bench:
         for name, argv in chosen.items():
             self.subject(OWN, name, argv, results)
 
-    def test_disk(self, preset, chosen):
+    def test_disk(self, name_of_disk, chosen):
         """The same command lines from a test disk."""
-        results = Results(self.work / "results" / preset)
+        preset = name_of_disk.removesuffix(ARRANGED)
+        results = Results(self.work / "results" / name_of_disk)
         rest = {n: a for n, a in chosen.items()
                 if (r := results.get(n)) is None or r["rounds"] < self.options.rounds or "logs" not in r}
         if not rest:
@@ -188,7 +199,7 @@ class Bench:
         # The inputs are copied as a whole; a copy of where they lie would hide the results behind it.
         used = {path for path in used if path != str(self.work) and not path.startswith(f"{self.work}/")}
         with disks.TestDisk(self.tools.testdisk, preset) as disk:
-            print(f"prefetch: {preset}: copying", file=sys.stderr)
+            print(f"prefetch: {name_of_disk}: copying", file=sys.stderr)
             left_out = {"plans", "plans-harm", *harm.FILES, *(() if "git" in rest else ("tree",))}
             pairs = disks.fill(disk, self.run, used, left_out)
 
@@ -200,7 +211,9 @@ class Bench:
                     # A disk made anew has no plan yet: what was measured with an older one stays.
                     if results.has(name):
                         self.learn(self.run / "plans", argv)
-                    self.subject(preset, name, argv, results)
+                        if name_of_disk != preset:
+                            self.arrange(self.run / "plans", argv)
+                    self.subject(name_of_disk, name, argv, results)
 
             try:
                 finished = disks.inside(pairs, work)
@@ -252,7 +265,7 @@ def find_tools(work):
 def estimate(options, chosen):
     """A rough time, said beforehand: minutes per subject by disk, from runs on a machine with 2 cores."""
     per_round = {"own": 8, "sata-ssd": 15, "cloud": 40, "hdd": 90}
-    seconds = sum((per_round[d] * options.rounds + (30 if options.quick else 150)) * len(chosen)
+    seconds = sum((per_round[d.removesuffix(ARRANGED)] * options.rounds + (30 if options.quick else 150)) * len(chosen)
                   * (0.35 if d == OWN else 1) for d in options.disks)
     print(f"prefetch: {len(chosen)} subjects ({', '.join(chosen)}) on {', '.join(options.disks)}, {options.rounds} "
           f"rounds: about {seconds / 60:.0f} minutes in all, less what is done already", file=sys.stderr)
@@ -276,7 +289,7 @@ def facts(results):
                          f"{device.get('latency_ns', 0) / 1e3:.0f} µs for a scattered read, "
                          f"{1e3 / device['ns_per_byte']:.0f} MB/s" if device.get("ns_per_byte") else "")
     names = list(subjects.argvs(pathlib.Path("/")))
-    for disk in (OWN, "sata-ssd", "cloud", "hdd"):
+    for disk in DISKS if any(r["disk"].endswith(ARRANGED) for r in results) else DISKS[:4]:
         there = {r["subject"]: r["rounds"] for r in results if r["disk"] == disk}
         if missing := [n for n in names if n not in there]:
             lines.append(f"- not measured on `{disk}`: {', '.join(missing)}")
@@ -286,7 +299,7 @@ def facts(results):
 
 
 def write(options, work):
-    results = [r for d in (OWN, "sata-ssd", "cloud", "hdd") for r in Results(work / "results" / d).all() if r["blocks"]]
+    results = [r for d in DISKS for r in Results(work / "results" / d).all() if r["blocks"]]
     rows = Results(work / "results" / "harm").all()
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(page.page(results, rows, [*facts(results), *(f"- {n}" for n in options.note)]))
@@ -297,7 +310,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--subjects", default="", help="comma-separated; all that are installed by default")
-    parser.add_argument("--disks", default=OWN, help="comma-separated of own, sata-ssd, cloud, hdd (root)")
+    parser.add_argument("--disks", default=OWN, help=f"comma-separated of {', '.join(DISKS)} (root)")
     parser.add_argument("--quick", action="store_true", help="plans are learnt, not tuned")
     parser.add_argument("--exact-need", action="store_true", help="plans are learnt with cold prefetch learn --exact-need")
     parser.add_argument("--no-rivals", action="store_true", help="leave out table 2")
@@ -312,7 +325,7 @@ def parse():
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "docs/benchmarks/prefetch.md")
     options = parser.parse_args()
     options.disks = options.disks.split(",")
-    if unknown := set(options.disks) - {OWN, "sata-ssd", "cloud", "hdd"}:
+    if unknown := set(options.disks) - set(DISKS):
         parser.error(f"unknown disks: {', '.join(unknown)}")
     return options
 
