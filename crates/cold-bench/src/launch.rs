@@ -52,6 +52,24 @@ pub struct LaunchedStart {
     pub interrupted: bool,
 }
 
+impl LaunchedStart {
+    /// One of which nothing is known yet but when it began.
+    fn begun(at: Nanos) -> Self {
+        Self {
+            at,
+            serving: None,
+            ready: None,
+            reached_by: None,
+            first_gone: None,
+            gone: Nanos(0),
+            own_cpu: None,
+            usage: Usage::default(),
+            ending: Ending::Ended,
+            interrupted: false,
+        }
+    }
+}
+
 /// A start whose supervisor waits for the order to go.
 pub(crate) struct Launch<'a> {
     config: &'a Config,
@@ -114,18 +132,7 @@ impl<'a> Launch<'a> {
         let fail = |source| Error::Start { command: name.clone(), source };
         let (pid, at) = self.supervised.go().map_err(fail)?;
         let limit = Nanos(at.0.saturating_add(Nanos::from(self.config.timeout).0));
-        let mut start = LaunchedStart {
-            at,
-            serving: None,
-            ready: None,
-            reached_by: None,
-            first_gone: None,
-            gone: Nanos(0),
-            own_cpu: None,
-            usage: Usage::default(),
-            ending: Ending::Ended,
-            interrupted: false,
-        };
+        let mut start = LaunchedStart::begun(at);
         let root = self.supervised.pid().cast_signed();
         let mut lingering = Lingering::watch(&self.config.ready, &name, root);
         let mut status = None;

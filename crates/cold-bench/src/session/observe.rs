@@ -1,6 +1,6 @@
 //! One observed start of a command, with the same readiness and streams as the measured ones.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -30,19 +30,7 @@ pub(super) fn observe(
         hooks::run("prepare", line, None)?;
     }
     let (mut watch, wiring) = Watch::new(config)?;
-    let mut env: Vec<_> = std::env::vars_os().collect();
-    env.extend(wiring.env);
-    let mut argv = spec.argv.clone();
-    if let Some(first) = argv.first_mut() {
-        first.clone_from(&spec.program.clone().into_os_string());
-    }
-    let ask = ObserveSpec {
-        argv,
-        env: Some(env),
-        cwd: None,
-        deadline: Some(config.timeout * SLOWER),
-        grace: config.grace,
-    };
+    let ask = asked(config, spec, wiring.env);
     let streams = Streams { stdin: wiring.stdin, stdout: wiring.stdout, stderr: wiring.stderr };
     let mut client = match Client::start(OsStr::new("/proc/self/exe"), &ask, streams) {
         Ok(client) => client,
@@ -100,6 +88,23 @@ pub(super) fn observe(
         Ending::Code(0) | Ending::Ended | Ending::TimedOut => Ok(Ok(observed)),
         Ending::Code(_) | Ending::Signal(_) if config.ignore_failure => Ok(Ok(observed)),
         _ => Err(Error::Command { command, ending, which: "observed" }),
+    }
+}
+
+/// What the observer is asked to start: the program as it was found, with what its readiness needs in the environment.
+fn asked(config: &Config, spec: &CommandSpec, more: Vec<(OsString, OsString)>) -> ObserveSpec {
+    let mut env: Vec<_> = std::env::vars_os().collect();
+    env.extend(more);
+    let mut argv = spec.argv.clone();
+    if let Some(first) = argv.first_mut() {
+        first.clone_from(&spec.program.clone().into_os_string());
+    }
+    ObserveSpec {
+        argv,
+        env: Some(env),
+        cwd: None,
+        deadline: Some(config.timeout * SLOWER),
+        grace: config.grace,
     }
 }
 

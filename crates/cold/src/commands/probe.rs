@@ -89,22 +89,7 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
             let document = json!({ "options": o, "rows": rows, "fit": fit });
             bench.finish("records", &document, panels, ui, |ui| show::records(ui, &rows, fit))
         }
-        Experiment::Compete(a) => {
-            let o = a.options();
-            let minutes = o.least().as_secs_f64() / 60.0;
-            let begins = || {
-                ui.note(format!(
-                    "{} of {} s each take {minutes:.1} minutes and a little more; Ctrl-C ends them and shows what there is",
-                    crate::words::plural(o.bouts(), "bout"),
-                    o.seconds
-                ));
-            };
-            let found = compete::run(bench.lab(), &o, begins)?;
-            let panels = pictures::compete(&o, &found);
-            let document = json!({ "options": o, "found": found });
-            bench.finish("compete", &document, panels, ui, |ui| show::compete(ui, &o, &found))?;
-            if found.interrupted { Err(Error::Interrupted) } else { Ok(()) }
-        }
+        Experiment::Compete(a) => competing(a, bench, ui),
         Experiment::Exec(a) => {
             let found = exec::run(bench.lab(), a.bytes.unwrap_or(16 << 20))?;
             let document = json!({ "found": found });
@@ -147,6 +132,23 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
         }
         Experiment::Script(a) => scripted(a, bench, ui),
     }
+}
+
+fn competing(a: &args::CompeteArgs, bench: &mut Bench<'_>, ui: &Ui) -> Result<(), Error> {
+    let o = a.options();
+    let minutes = o.least().as_secs_f64() / 60.0;
+    let begins = || {
+        ui.note(format!(
+            "{} of {} s each take {minutes:.1} minutes and a little more; Ctrl-C ends them and shows what there is",
+            crate::words::plural(o.bouts(), "bout"),
+            o.seconds
+        ));
+    };
+    let found = compete::run(bench.lab(), &o, begins)?;
+    let panels = pictures::compete(&o, &found);
+    let document = json!({ "options": o, "found": found });
+    bench.finish("compete", &document, panels, ui, |ui| show::compete(ui, &o, &found))?;
+    if found.interrupted { Err(Error::Interrupted) } else { Ok(()) }
 }
 
 fn scripted(a: &args::ScriptArgs, bench: &mut Bench<'_>, ui: &Ui) -> Result<(), Error> {
