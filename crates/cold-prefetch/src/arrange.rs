@@ -2,27 +2,13 @@
 
 use cold_model::{DeviceModel, Nanos};
 use cold_plan::Plan;
-use cold_plan::plan::{Knobs, Order, Step};
+use cold_plan::plan::Step;
 use cold_sim::disk::{Disk, Model};
 
-use crate::compile::compile;
-
-/// Larger holes are not arranged, bytes. To read one of so many along takes 0.3 ms at 100 MB/s, about as much as a
-/// request of its own does where the heads need not move; and each piece apart is one more extent of its file.
-const HOLE: u32 = 32 << 10;
-
-/// What is to lie one behind the other: the plan's reads in the order in which starts need them, the critical prefix
-/// first, whatever order the knobs chose for the places of today. A plan that reads by place leaves out holes that it
-/// reads along today because a seek costs more: arranged, what is behind them is no seek away. Such a plan is compiled
-/// anew afterwards, and bridges none whose blocks lie elsewhere. One that reads in order of need does not look where
-/// blocks lie, so its holes stay between.
+/// The plan's reads in the order in which starts need them: the critical prefix first, whatever order the knobs chose
+/// for the places of today.
 pub fn by_need(plan: &Plan) -> Vec<Step> {
-    let mut tight = plan.clone();
-    if plan.knobs.order == Order::Physical {
-        let knobs = Knobs { gap_bytes: plan.knobs.gap_bytes.min(HOLE), order: Order::Need, ..plan.knobs };
-        compile(&mut tight, &knobs, plan.device.as_ref(), &|_| None);
-    }
-    let mut reads: Vec<Step> = tight.reads().copied().collect();
+    let mut reads: Vec<Step> = plan.reads().copied().collect();
     reads.sort_by_key(|s| (!s.critical, s.need_ns, s.file, s.offset));
     reads
 }
@@ -52,8 +38,6 @@ mod tests {
     use cold_model::Dev;
 
     use super::*;
-    use crate::merge::merge;
-    use crate::sample::{KNOBS, key, start};
 
     fn disk(rotational: bool) -> DeviceModel {
         DeviceModel {
@@ -78,23 +62,6 @@ mod tests {
         assert_eq!(reading(apart.clone(), &disk(true)).0, 99 * 8_000_000 + transfer);
         assert_eq!(reading(together, &disk(true)).0, 8_000_000 + transfer);
         assert_eq!(reading([], &disk(true)), Nanos(0));
-    }
-
-    #[test]
-    fn only_a_plan_that_reads_by_place_leaves_its_holes_out() {
-        let by = |order| {
-            let needed = start(3, &[(0, 0, 4, 9), (0, 8, 4, 1), (0, 60, 2, 5)]);
-            let mut plan = merge(None, &key(), &needed, 1);
-            let knobs = Knobs { gap_bytes: 1 << 20, order, window_us: 20_000, ..KNOBS };
-            compile(&mut plan, &knobs, Some(&disk(true)), &|_| None);
-            by_need(&plan).iter().map(|s| (s.offset / 4096, s.bytes / 4096)).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            by(Order::Physical),
-            [(0, 12), (60, 2)],
-            "a hole of 16 KiB goes along, one of 192 does not"
-        );
-        assert_eq!(by(Order::Need), [(0, 62)]);
     }
 
     #[test]

@@ -27,11 +27,7 @@ mod root {
 
     impl Ground {
         fn new(file_system: FileSystem) -> Self {
-            Self::on(Preset::Fast, file_system)
-        }
-
-        fn on(preset: Preset, file_system: FileSystem) -> Self {
-            let size = Bytes(512 << 20);
+            let (size, preset) = (Bytes(512 << 20), Preset::Fast);
             let options = Options { preset, size, file_system, mount: None, backing: None };
             let disk = SlowDisk::with(&options).expect("a test disk");
             let place = Sandbox::new();
@@ -54,15 +50,6 @@ mod root {
 
         fn disk(&self, more: &[&'static str]) -> Value {
             self.place.cold(self.args(more)).run().expect(0).json()
-        }
-
-        /// Bytes of files that the plan reads.
-        fn reads(&self) -> u64 {
-            let show = ["prefetch", "show", "--store", &self.store, "cold-subject", "--json"];
-            let plan = self.place.cold(show).run().expect(0).json();
-            let files = plan["files"].as_array().unwrap().iter().filter(|f| f["kind"] == "regular");
-            let reads = files.flat_map(|f| f["reads"].as_array().unwrap());
-            reads.map(|read| read["bytes"].as_u64().unwrap()).sum()
         }
 
         /// Every file with its bytes, times and inode.
@@ -129,28 +116,6 @@ mod root {
             assert_eq!((ground.state(), ground.hidden()), (state, 0), "{file_system:?}");
             ground.check(file_system);
         }
-    }
-
-    #[test]
-    fn holes_that_are_read_along_on_a_disk_with_heads_stay_and_are_read_no_more() {
-        if !need_root() {
-            return;
-        }
-        let ground = Ground::on(Preset::Hdd, FileSystem::Ext4);
-        let (state, along, mib) = (ground.state(), ground.reads(), MIB as u64);
-        // Needed pages are 97 apart: all that is between them costs less than seeks.
-        assert!(along > 15 * mib, "{along}");
-        let dry = ground.disk(&["--dry-run"]);
-        let done = ground.disk(&[]);
-        assert_eq!(dry["after"]["bytes"], done["moved"]["bytes"], "{dry} {done}");
-        assert_eq!((&done["before"], &done["after"]["places"]), (&dry["before"], &1.into()), "{done}");
-        let (moved, reads) = (done["moved"]["bytes"].as_u64().unwrap(), ground.reads());
-        assert!(moved < along / 2, "{moved} of {along}");
-        assert!(reads.abs_diff(moved) < mib, "it reads {reads}, {moved} were moved, {along} read before");
-        let back = ground.disk(&["--restore"]);
-        assert_eq!((ground.reads(), &back["after"]), (along, &dry["before"]), "{back}");
-        assert_eq!((ground.state(), ground.hidden()), (state, 0));
-        ground.check(FileSystem::Ext4);
     }
 
     #[test]

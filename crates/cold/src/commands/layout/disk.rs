@@ -120,18 +120,14 @@ struct Done {
     moved: Option<Moved>,
 }
 
-/// Steps sorted by place are sorted anew, and bridge no hole whose blocks lie elsewhere; the others are in the order of
-/// need already.
-fn sorted_anew(plan: &Plan) -> Plan {
-    let mut anew = plan.clone();
-    if plan.knobs.order == Order::Physical {
-        device::steps(&mut anew, &plan.knobs, plan.device.as_ref());
-    }
-    anew
-}
-
+/// Steps sorted by place are sorted anew; the others are in the order of need already.
 fn renew(listed: &Listed, store: &cold_plan::Store, ui: &Ui) -> Result<()> {
-    let plan = sorted_anew(&listed.plan);
+    let mut plan = listed.plan.clone();
+    if plan.knobs.order != Order::Physical {
+        return Ok(());
+    }
+    let (knobs, measured) = (plan.knobs, plan.device.clone());
+    device::steps(&mut plan, &knobs, measured.as_ref());
     if plan != listed.plan && !store.replace(&listed.plan, &plan)? {
         ui.warn("the plan was learnt anew meanwhile; run this again to sort its reads by their new places");
     }
@@ -184,8 +180,11 @@ fn arrange(listed: &Listed, records: &Records, ui: &Ui, goes_on: &dyn Fn() -> bo
         Some(record) => record,
         None => prepare(&name, &ground, records, &mut line)?,
     };
-    // Holes that it reads along today included; of an arrangement that was stopped, as far as it got.
-    let before = cost(plan, &ground.today);
+    let mut before: Vec<Run> = record.moves.iter().flat_map(Planned::before).collect();
+    if plan.knobs.order == Order::Physical {
+        // So the plan reads before its blocks move.
+        before.sort_by_key(|run| run.physical);
+    }
     let moved = mover::go(&record, Towards::Arranged, &mut line, goes_on)?;
     line.clear();
     ground.look()?;
@@ -197,7 +196,7 @@ fn arrange(listed: &Listed, records: &Records, ui: &Ui, goes_on: &dyn Fn() -> bo
     }
     Ok(Done {
         name,
-        before,
+        before: cost(plan, &before),
         after: cost(plan, &now),
         rotational: plan.device.as_ref().map(|d| d.rotational),
         left: ground.left,
@@ -312,9 +311,7 @@ fn restore(listed: &Listed, records: &Records, ui: &Ui, goes_on: &dyn Fn() -> bo
     let mut line = Line::new(ui);
     let moved = mover::go(&record, Towards::Before, &mut line, goes_on)?;
     line.clear();
-    // With the holes that the plan bridges again.
-    let after =
-        Ground::of(&sorted_anew(plan), &[]).map_or_else(|_| now(&record, &pieces), |g| Ok(g.today))?;
+    let after = now(&record, &pieces)?;
     // What is gone, or was written since, has no place to go back to.
     let is_over = !moved.left.values().any(Stayed::for_now);
     if !moved.interrupted && is_over {
