@@ -165,8 +165,9 @@ class Bench:
     def way(self, disk):
         """What loop, FUSE, timers and processors that halted meanwhile add to one read on a test disk now, milliseconds:
         the mean of single reads of a usual size at random places, less their CPU time and what the disk's log says
-        that its figures ask for, without the tenth that waited most and the tenth that waited least: one read that the
-        machine held up for 300 ms made 5 of 0.25 once. The longer a disk takes, the deeper the processors sleep; and it changes by the minute."""
+        that its figures ask for, without the tenth that waited most and the tenth that waited least: 0.3 s
+        for which the machine held reads up made 5 ms of 0.25 once. The longer a disk takes, the deeper the processors
+        sleep; and it changes by the minute."""
         took = single_reads(disk.mount / "singles")
         log = subprocess.run([disk.tool, "log", disk.mount], stdout=subprocess.PIPE, text=True, check=True).stdout
         figures = [int(r["model_ns"]) for r in csv.DictReader(io.StringIO(log))

@@ -289,7 +289,7 @@ def facts(results):
                          f"{device.get('latency_ns', 0) / 1e3:.0f} µs for a scattered read, "
                          f"{1e3 / device['ns_per_byte']:.0f} MB/s" if device.get("ns_per_byte") else "")
     names = list(subjects.argvs(pathlib.Path("/")))
-    for disk in DISKS if any(r["disk"].endswith(ARRANGED) for r in results) else DISKS[:4]:
+    for disk in (d for d in DISKS if d in seen or not d.endswith(ARRANGED)):
         there = {r["subject"]: r["rounds"] for r in results if r["disk"] == disk}
         if missing := [n for n in names if n not in there]:
             lines.append(f"- not measured on `{disk}`: {', '.join(missing)}")

@@ -14,7 +14,7 @@ use cold_sys::ringbuf::RingPositions;
 use libbpf_rs::{MapCore, MapHandle, RingBufferBuilder};
 use rustix::process::setpriority_process;
 
-/// Between two looks: each takes 10 µs from the start.
+/// Between two looks, each of which takes the CPU from the start.
 const PERIOD: Duration = Duration::from_millis(50);
 /// The same where the buffer is small: that of a recording that waited for its start.
 const PERIOD_ARMED: Duration = Duration::from_millis(20);

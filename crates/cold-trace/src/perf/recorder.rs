@@ -34,7 +34,7 @@ pub struct PerfPlan {
 /// Smallest buffer per CPU that is tried.
 const LEAST_BUFFER: usize = 64 << 10;
 /// How long a record may wait in a buffer where a process' command line is read when its exec is noticed,
-/// and where it is not: looking takes the CPU from the start (70 µs a time). A buffer of which a quarter is full ends the
+/// and where it is not: looking takes the CPU from the start (50 to 70 µs a time, with what it finds). A buffer of which a quarter is full ends the
 /// wait.
 const PATIENCE: Duration = Duration::from_millis(10);
 const PATIENCE_WITHOUT: Duration = Duration::from_millis(250);
