@@ -14,6 +14,7 @@ use cold_sys::pidfd::PidFd;
 use cold_sys::shared::SharedWords;
 use cold_sys::time::{monotonic, process_cpu};
 
+use crate::early;
 use crate::engine::{Engine, Limits, word};
 use crate::load::{self, Loaded, PlanPlace};
 use crate::options::{Options, Skip};
@@ -58,7 +59,7 @@ struct Ready<'a> {
 pub fn explain(options: &Options) -> Explanation {
     let began = Instant::now();
     let mut seen = Conditions::default();
-    let loaded = match load::find(options) {
+    let loaded = match load::find(options, None) {
         Ok(loaded) => loaded,
         Err(skip) => {
             return Explanation { plan: None, seen, decision: Decision::Skip(skip), took: began.elapsed() };
@@ -79,13 +80,14 @@ pub fn explain(options: &Options) -> Explanation {
 /// Must be called while the process has one thread; with several the command starts without its plan.
 pub fn launch(options: &Options, tell: &mut dyn FnMut(&Explanation)) -> std::io::Error {
     let (began, began_at) = (Instant::now(), monotonic());
+    let early = early::ask(options);
     let other = match wrappers::instead(&options.command) {
         Ok(other) => other.map(|command| Options { command, ..options.clone() }),
         Err(endless) => return std::io::Error::other(endless),
     };
     let options = other.as_ref().unwrap_or(options);
     let mut seen = Conditions::default();
-    let loaded = load::find(options);
+    let loaded = load::find(options, early);
     let plan = loaded.as_ref().ok().map(|l| l.path.clone());
     let decided = loaded.and_then(|loaded| decide(&loaded, options, (began, began_at), &mut seen));
     let decision = decided.unwrap_or_else(Decision::Skip);

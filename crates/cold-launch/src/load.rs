@@ -30,8 +30,8 @@ pub(crate) struct PlanPlace {
     pub(crate) history: PathBuf,
 }
 
-/// The plan of the command.
-pub(crate) fn find(options: &Options) -> Result<Loaded, Skip> {
+/// The plan of the command; `early`, where that is the one.
+pub(crate) fn find(options: &Options, mut early: Option<Loaded>) -> Result<Loaded, Skip> {
     if cold_sys::exec::has_raised_rights() {
         return Err(Skip::RaisedRights);
     }
@@ -43,13 +43,13 @@ pub(crate) fn find(options: &Options) -> Result<Loaded, Skip> {
     let path = std::env::var_os("PATH");
     let command = scenario::Command { argv: &options.command, cwd: &cwd, path: path.as_deref() };
     let key = scenario::find(&command, name.as_deref())?;
-    let stores = match dir {
-        Some(dir) => vec![Store::at(dir)],
-        None => Store::lookup(|name| std::env::var_os(name)),
-    };
+    let stores = stores(dir.as_deref());
     let history = stores.first().map(|own| own.history_of(&key)).unwrap_or_default();
     let mut others = None;
     for store in stores {
+        if let Some(loaded) = early.take_if(|early| early.path == store.path_of(&key)) {
+            return Ok(Loaded { place: Some(PlanPlace { store, key, history }), ..loaded });
+        }
         let opened = match store.open(&key) {
             // A HOME of somebody else's, as `su` leaves it. It is not this user's to mend.
             Err(e) if dir.is_none() && !store.is_system() && e.is_others() => {
@@ -64,6 +64,14 @@ pub(crate) fn find(options: &Options) -> Result<Loaded, Skip> {
         }
     }
     Err(others.map_or(Skip::NoPlan, Skip::NotOurs))
+}
+
+/// Where plans are looked for.
+pub(crate) fn stores(dir: Option<&Path>) -> Vec<Store> {
+    match dir {
+        Some(dir) => vec![Store::at(dir)],
+        None => Store::lookup(|name| std::env::var_os(name)),
+    }
 }
 
 impl Loaded {
@@ -87,7 +95,7 @@ impl Loaded {
         Self::map(&file, meta.len(), path.to_owned())
     }
 
-    fn map(file: &File, len: u64, path: PathBuf) -> Result<Self, Skip> {
+    pub(crate) fn map(file: &File, len: u64, path: PathBuf) -> Result<Self, Skip> {
         match map::whole(file, len as usize) {
             Ok(bytes) => Ok(Self { path, place: None, bytes }),
             Err(e) => Err(Skip::Unreadable { path, why: e.to_string() }),

@@ -52,7 +52,7 @@ impl Replay {
 pub fn replay_self(plan: &Path, options: &Options) -> Result<Replay, Skip> {
     let began = Instant::now();
     let options = Options { source: Source::File(plan.to_owned()), ..options.clone() };
-    let loaded = load::find(&options)?;
+    let loaded = load::find(&options, None)?;
     let (places, limits) = {
         let view = loaded.view()?;
         prepare::usable(view)?;

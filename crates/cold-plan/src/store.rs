@@ -4,6 +4,7 @@
 //! could have written is refused: replaying it would read files with our rights. Any other directory can be named
 //! as a store, where it is a new or an empty one, or was one before.
 
+mod called;
 mod error;
 mod lock;
 mod own;

@@ -81,6 +81,18 @@ pub fn for_lock(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
+/// Whether all names and inodes on the way to a file, and its own, are in memory, so that looking it up reads nothing
+/// (`RESOLVE_CACHED`, Linux 5.12); `None` where the kernel does not tell, or there is nothing of this name.
+pub fn is_known(path: &Path) -> Option<bool> {
+    use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::CACHED) {
+        Ok(_) => Some(true),
+        Err(rustix::io::Errno::AGAIN) => Some(false),
+        Err(_) => None,
+    }
+}
+
 /// The path by which this process reaches what it holds open, whatever has its name by now.
 pub fn held(file: &impl AsFd) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()).into()
@@ -216,6 +228,17 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&path).expect("read"), text);
         }
         assert_eq!(for_output(dir.path()).expect_err("a directory").raw_os_error(), Some(libc::EISDIR));
+    }
+
+    #[test]
+    fn what_was_just_looked_up_is_known() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (file, missing) = (dir.path().join("file"), dir.path().join("missing"));
+        std::fs::write(&file, "").expect("written");
+        assert_ne!(is_known(&missing), Some(true));
+        file.metadata().expect("is there");
+        // `None`: a kernel before 5.12.
+        assert_ne!(is_known(&file), Some(false));
     }
 
     #[test]

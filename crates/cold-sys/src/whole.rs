@@ -196,6 +196,24 @@ fn in_place(path: &Path) -> io::Result<Option<File>> {
     Ok(Some(rustix::fs::open(path, flags, Mode::empty())?.into()))
 }
 
+/// Makes `path` a symbolic link to `target`, in place of a link of this name; anything else of this name stays
+/// ([`io::ErrorKind::AlreadyExists`]).
+pub fn link(path: &Path, target: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(meta) if !meta.is_symlink() => return Err(Errno::EXIST.into()),
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let (parent, name) = split(path)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(parent, flags, Mode::empty())?;
+    let ((), hidden) = with_random_name(|hidden| rustix::fs::symlinkat(target, &directory, hidden))?;
+    rustix::fs::renameat(&directory, &hidden, &directory, name).inspect_err(|_| {
+        let _ = rustix::fs::unlinkat(&directory, &hidden, AtFlags::empty());
+    })?;
+    Ok(())
+}
+
 /// Makes new and removed names in a directory survive a power cut.
 pub fn sync_names(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()

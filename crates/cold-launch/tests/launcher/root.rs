@@ -1,5 +1,6 @@
 //! What needs root to be set up: other users, a server that never answers, a control group.
 
+mod early;
 mod first;
 mod full;
 mod harm;

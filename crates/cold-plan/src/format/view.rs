@@ -53,6 +53,18 @@ pub struct KeyView<'a> {
     pub scenario: &'a str,
 }
 
+impl KeyView<'_> {
+    /// The same as values of their own.
+    pub fn to_key(self) -> Key {
+        Key {
+            executable: self.executable.to_owned(),
+            identity: self.identity,
+            script: self.script.map(Path::to_owned),
+            scenario: self.scenario.to_owned(),
+        }
+    }
+}
+
 /// Whether it may be used, in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StandingView<'a> {
@@ -228,14 +240,8 @@ impl<'a> View<'a> {
 
     /// The whole plan as values.
     pub fn to_plan(&self) -> Result<Plan, FormatError> {
-        let key = self.key();
         Ok(Plan {
-            key: Key {
-                executable: key.executable.to_owned(),
-                identity: key.identity,
-                script: key.script.map(Path::to_owned),
-                scenario: key.scenario.to_owned(),
-            },
+            key: self.key().to_key(),
             learnt: self.learnt(),
             files: self.files().map(FileView::to_file).collect(),
             ranges: self.ranges()?.collect(),

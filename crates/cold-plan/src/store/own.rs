@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cold_model::Shown as _;
 
-use super::{Error, Result, Store, lock};
+use super::{Error, Result, Store, called, lock};
 use crate::format::decode;
 use crate::history;
 
@@ -47,17 +47,18 @@ impl Part {
     }
 }
 
-fn is_hexadecimal(text: &str) -> bool {
+pub(super) fn is_hexadecimal(text: &str) -> bool {
     text.len() == DIGITS && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Names that a directory has which `cold` has only ever used as a store: parts of plans, measured devices, trials
-/// under way, and what a killed process of this or an earlier version was writing.
+/// Names that a directory has which `cold` has only ever used as a store: parts of plans, links to them, measured
+/// devices, trials under way, and what a killed process of this or an earlier version was writing.
 fn is_usual(name: &OsStr) -> bool {
     let text = name.to_str().unwrap_or_default();
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let trial = |rest: &str| rest.split_once('-').is_some_and(|(pid, n)| number(pid) && is_hexadecimal(n));
     Part::of(name).is_some()
+        || called::is_name(name)
         || text == "devices"
         || text.strip_prefix(".cold-").is_some_and(is_hexadecimal)
         || text.strip_prefix(".tmp-").is_some_and(|rest| number(rest.strip_suffix("-log").unwrap_or(rest)))

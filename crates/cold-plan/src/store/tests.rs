@@ -231,6 +231,36 @@ fn a_directory_with_other_things_is_no_store_unless_it_was_one_before() {
 }
 
 #[test]
+fn a_program_is_called_by_links_that_go_with_its_plans() {
+    let (_dir, store) = store();
+    let called = |word: &str| store.called(word.as_ref()).map(|opened| opened.path);
+    let (first, second) = (sample(), named("second"));
+    assert_eq!(called("python3"), None);
+    let locked = store.lock().unwrap();
+    for plan in [&first, &second] {
+        locked.save(plan).unwrap();
+        locked.call(&plan.key, "python3".as_ref()).unwrap();
+    }
+    locked.call(&first.key, "/usr/bin/python3".as_ref()).unwrap();
+    assert_eq!(called("python3"), Some(store.path_of(&second.key)), "the last one");
+    assert_eq!(called("/usr/bin/python3"), Some(store.path_of(&first.key)));
+    // They are a store's own, and count as no plans.
+    assert_eq!(store.list().unwrap().plans.len(), 2);
+    std::fs::remove_file(store.directory().join("lock")).unwrap();
+    store.recognise().unwrap();
+    // A file of such a name is somebody's, and a link that leads elsewhere, too.
+    let others = [("called-0000000000000001", None), ("called-0000000000000002", Some("/nowhere"))];
+    for (name, target) in others {
+        let path = store.directory().join(name);
+        target.map_or_else(|| std::fs::write(&path, "mine"), |target| symlink(target, &path)).unwrap();
+    }
+    locked.remove(&second.key).unwrap();
+    assert_eq!(called("python3"), None);
+    locked.remove(&first.key).unwrap();
+    assert_eq!(names(&store), others.map(|(name, _)| name));
+}
+
+#[test]
 fn a_plan_that_others_changed_meanwhile_is_not_replaced() {
     let (_dir, store) = store();
     let (old, proven) = (sample(), Plan { standing: Standing::Proven, ..sample() });

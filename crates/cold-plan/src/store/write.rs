@@ -19,7 +19,7 @@ use crate::plan::{Key, Standing};
 /// and saved, not while starts are recorded.
 #[derive(Debug)]
 pub struct Locked<'a> {
-    store: &'a Store,
+    pub(super) store: &'a Store,
     /// Closing it ends the lock.
     _lock: File,
 }
@@ -151,6 +151,7 @@ impl Locked<'_> {
             let path = self.store.part_of(key, part);
             was_there = self.store.is_own(&path, part) && discard(&path)?;
         }
+        self.forget_calls()?;
         self.sync()?;
         Ok(was_there)
     }
@@ -177,6 +178,7 @@ impl Locked<'_> {
                 kept = bytes;
             }
         }
+        self.forget_calls()?;
         self.sync()?;
         removed.sort();
         Ok(removed)
@@ -217,7 +219,7 @@ impl Group {
 
 /// Removes a file; false when there was none.
 #[allow(clippy::disallowed_methods, reason = "only what its callers have recognised")]
-fn discard(path: &Path) -> Result<bool> {
+pub(super) fn discard(path: &Path) -> Result<bool> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),

@@ -146,3 +146,17 @@ fn a_hidden_name_goes_with_its_file() {
         std::fs::remove_file(dir.path().join("whole")).expect("removed");
     }
 }
+
+#[test]
+fn a_link_takes_the_place_of_a_link_and_of_nothing_else() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, taken) = (dir.path().join("link"), dir.path().join("taken"));
+    for target in ["first", "second"] {
+        link(&path, Path::new(target)).expect("linked");
+        assert_eq!(path.read_link().expect("a link"), Path::new(target));
+    }
+    std::fs::write(&taken, "mine").expect("written");
+    assert_eq!(link(&taken, Path::new("first")).expect_err("taken").kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(std::fs::read(&taken).expect("read"), b"mine");
+    assert_eq!(names(dir.path()), ["link", "taken"]);
+}

@@ -18,7 +18,7 @@ const FILES: usize = 40;
 
 /// The file system anew, with nothing of it in memory but what mounting reads, which is in the log: the last who
 /// lets go of a block device drops its pages.
-fn mounted_anew(disk: &SlowDisk) {
+pub(super) fn mounted_anew(disk: &SlowDisk) {
     disk.unmount().expect("unmounted");
     disk.reset_log().expect("reset");
     let mut mount = Command::new("mount");
@@ -28,7 +28,7 @@ fn mounted_anew(disk: &SlowDisk) {
 }
 
 /// Pages that the disk was asked for since.
-fn read(disk: &SlowDisk) -> BTreeSet<u64> {
+pub(super) fn read(disk: &SlowDisk) -> BTreeSet<u64> {
     let reads = disk.log().expect("a log").into_iter().filter(|r| r.op == disk::Op::Read);
     reads.flat_map(|r| r.offset / 4096..(r.offset + r.len.0).div_ceil(4096)).collect()
 }

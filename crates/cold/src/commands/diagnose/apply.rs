@@ -39,7 +39,10 @@ pub(super) fn apply(args: &Args, diagnosed: &Diagnosed, ui: &Ui) -> Result<(), F
         ui.note("nothing was installed");
         return Ok(());
     }
-    store.lock()?.save(plan)?;
+    let locked = store.lock()?;
+    locked.save(plan)?;
+    plans::call(&locked, &plan.key, &args.argv);
+    drop(locked);
     ui.note(format!("installed the plan {}", path.shown()));
     ui.note(format!("to undo that: cold prefetch remove {}", plans::name(&path)));
     let by_its_name = launcher(args, &place, ui)?;

@@ -262,6 +262,7 @@ impl Lesson<'_> {
         let recorded = device::Of { cold: learnt.cold.as_ref(), warm: learnt.warm.as_ref() };
         device::compile(&mut plan, recorded, &self.place.state()?, line, self.ui);
         let path = locked.save(&plan)?;
+        plans::call(&locked, &plan.key, &self.args.planned.argv);
         Ok((plan, path))
     }
 

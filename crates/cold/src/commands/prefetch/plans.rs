@@ -8,8 +8,9 @@ use cold_model::Shown as _;
 use cold_plan::identity::build_id_of;
 use cold_plan::plan::Key;
 use cold_plan::portable::{Part, Parts};
-use cold_plan::store::Listed;
+use cold_plan::store::{Listed, Locked};
 use cold_plan::{Store, scenario};
+use cold_sys::search;
 
 use crate::exit::Failure;
 
@@ -71,6 +72,18 @@ pub(crate) fn key(argv: &[OsString], scenario: Option<&str>) -> Result<Key> {
     let mut key = scenario::find(&command, scenario).map_err(|e| Failure::usage(e.to_string()))?;
     key.identity.build_id = build_id(&key.executable);
     Ok(key)
+}
+
+/// Lets launchers ask for the plan's first blocks before they know that it is the one (`cold-launch/src/early.rs`): by the
+/// word that the program was called by, by its path, and by where that leads, which is what a wrapper calls.
+pub(crate) fn call(locked: &Locked<'_>, key: &Key, argv: &[OsString]) {
+    let Some(word) = argv.first() else { return };
+    let path = search::find(word, std::env::var_os("PATH").as_deref(), Path::new("."));
+    let real = path.as_ref().and_then(|path| path.canonicalize().ok());
+    for word in [Some(word.into()), path, real].into_iter().flatten() {
+        // On a file system without links they ask for nothing early, and no more is lost.
+        let _ = locked.call(key, word.as_os_str());
+    }
 }
 
 /// The build-id of a program or library as plans hold it.

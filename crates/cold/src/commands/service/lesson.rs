@@ -159,7 +159,9 @@ impl Armed {
         let model = device::kept(&plan, &inner.state);
         let knobs = cold_prefetch::knobs_for(&plan, model.as_ref());
         device::steps(&mut plan, &knobs, model.as_ref());
-        locked.save(&plan).map(drop).map_err(|e| e.to_string())
+        locked.save(&plan).map_err(|e| e.to_string())?;
+        plans::call(&locked, &plan.key, &recording.manifest.command);
+        Ok(())
     }
 }
 
