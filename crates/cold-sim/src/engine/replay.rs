@@ -130,11 +130,13 @@ enum Share {
     LookUps,
 }
 
-/// What a thread does next: a step of the simulation, or counting a critical step.
+/// What a thread does next: a step of the simulation, counting a critical step, or telling that a file is open.
 #[derive(Debug, Clone, Copy)]
 enum Next {
     Step(Step),
     Critical,
+    /// From here on nobody has to open it.
+    Opened(OpenId),
 }
 
 #[derive(Debug)]
@@ -224,6 +226,7 @@ impl Thread {
                         return Some(Step::Signal(shared.replay.opens));
                     }
                 }
+                Some(Next::Opened(open)) => drop(shared.open.insert(open)),
                 None if self.ended => return None,
                 None => self.fill(shared),
             }
@@ -255,26 +258,33 @@ impl Thread {
                 self.next.extend(critical.then_some(Next::Critical));
             }
             PlanStep::Read { file, open, first, pages, blocks, critical } => {
-                if shared.open.insert(open) {
+                if !shared.open.contains(&open) {
                     self.wait_for(shared, blocks);
-                    self.access(Op::Open { open, file });
-                    self.access(Op::AdviseOpen { open, pattern: Pattern::Random });
                 }
+                self.open(shared, open, file);
                 self.read(shared, open, (first, pages), critical);
             }
         }
     }
 
+    /// Opens the file, unless somebody has. Whoever comes while another thread is opening it opens it as well, as the
+    /// launcher's threads do, and waits for the same blocks.
+    fn open(&mut self, shared: &Shared<'_>, open: OpenId, file: FileId) {
+        let opens = |next: &Next| matches!(next, Next::Opened(other) if *other == open);
+        if !shared.open.contains(&open) && !self.next.iter().any(opens) {
+            self.access(Op::Open { open, file });
+            self.access(Op::AdviseOpen { open, pattern: Pattern::Random });
+            self.next.push_back(Next::Opened(open));
+        }
+    }
+
     /// Blocks are read one after the other: each tells where the next one lies.
-    fn wait_for(&mut self, shared: &mut Shared<'_>, Blocks { from, count }: Blocks) {
+    fn wait_for(&mut self, shared: &Shared<'_>, Blocks { from, count }: Blocks) {
         let replay = shared.replay;
         let blocks = replay.blocks.iter().skip(from as usize).take(count as usize);
         for Block { file, first, pages } in blocks {
             let open = helpers_open(*file);
-            if shared.open.insert(open) {
-                self.access(Op::Open { open, file: *file });
-                self.access(Op::AdviseOpen { open, pattern: Pattern::Random });
-            }
+            self.open(shared, open, *file);
             let (offset, bytes) =
                 (first.saturating_mul(shared.page_bytes), pages.saturating_mul(shared.page_bytes));
             self.access(Op::Read { open, offset, bytes });

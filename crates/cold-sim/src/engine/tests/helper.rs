@@ -155,6 +155,41 @@ fn whoever_opens_a_file_first_waits_for_each_block_of_its_name() {
     assert_eq!(sent(&plan, &late).len(), 3);
 }
 
+#[test]
+fn who_comes_while_a_file_is_being_opened_waits_and_reads() {
+    // Two threads, two steps of one file whose name takes two blocks: the second thread comes while the first waits for
+    // them, and has its own page to read all the same.
+    let mut world = World::new(2);
+    world.machine.processors = 3;
+    let blocks = Blocks { from: 0, count: 2 };
+    let read = |first| PlanStep::Read {
+        file: FileId(0),
+        open: OpenId(70),
+        first,
+        pages: 1,
+        blocks,
+        critical: false,
+    };
+    let block = |first| Block { file: FileId(1), first, pages: 1 };
+    let plan = Replay {
+        blocks: vec![block(0), block(500)],
+        threads: 2,
+        ..replay(vec![read(0), read(100)], Gate::None)
+    };
+    let outcome = with(&world, &[at_once(vec![Step::Sleep(100 * MS)])], &plan);
+    let mut of_the_file: Vec<(u64, u64)> = outcome
+        .filled
+        .iter()
+        .filter(|f| f.read.file == FileId(0))
+        .map(|f| (f.read.first, f.at_ns / MS))
+        .collect();
+    of_the_file.sort_unstable();
+    assert_eq!(of_the_file, [(0, 2), (100, 2)]);
+    let of_the_device: u64 =
+        outcome.filled.iter().filter(|f| f.read.file == FileId(1)).map(|f| f.read.pages).sum();
+    assert_eq!(of_the_device, 2, "the blocks come once");
+}
+
 /// The first table of docs/concepts/replay.md, measured with real launches on the test disks long before there was a
 /// simulation: a program touches places of 8 KiB, evenly spread over 256 MiB, and works at each; a plan of exactly
 /// these, 1 MiB in flight. What a warm start takes is computing; loop and FUSE are taken to add 0.2 ms.

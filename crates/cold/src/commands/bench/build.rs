@@ -64,7 +64,7 @@ pub(in crate::commands) fn followed(
                 "the plan {name} is switched off ({why}); measured starts follow it all the same"
             ));
         }
-        let trial = Trial::of(&store)?;
+        let trial = Trial::of(&store, &command.argv)?;
         trial.put(&plan)?;
         command.launcher = Some(trial.launcher(&plan, scenario)?);
         trials.push(trial);

@@ -277,7 +277,7 @@ fn measure(
     let mut states = vec![State::Cold];
     states.extend(warm.then_some(State::Warm));
     states.extend(read_ahead.map(State::ReadAhead));
-    let trial = plan.map(|_| Trial::of(&place.store()?)).transpose()?;
+    let trial = plan.map(|_| Trial::of(&place.store()?, &args.argv)).transpose()?;
     if let (Some(plan), Some(trial)) = (plan, &trial) {
         trial.put(plan)?;
         spec.launcher = Some(trial.launcher(plan, None)?);

@@ -1,6 +1,7 @@
 //! A copy of a plan in a store of its own, so that measured starts follow exactly this plan and leave no
 //! mark in the history of daily use.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use cold_bench::config::Launcher;
@@ -17,25 +18,29 @@ const HELPER: &str = "cold-launch";
 /// The store with the one plan; removed with its value, or by whoever finds the journal.
 pub(crate) struct Trial {
     store: Store,
+    argv: Vec<OsString>,
     _guard: Guard,
 }
 
 impl Trial {
     /// In the directory of `of`, so that the plan lies on the same disk as in daily use. Where it is none of ours,
-    /// or others could replace what lies there, in a private one.
-    pub(crate) fn of(of: &Store) -> Result<Self, Failure> {
+    /// or others could replace what lies there, in a private one. `argv`: the command.
+    pub(crate) fn of(of: &Store, argv: &[OsString]) -> Result<Self, Failure> {
         let (journal, dir) = (Journal::open()?, of.directory());
         let ours = dir.is_dir() && of.recognise().is_ok() && cold_sys::place::exposed(dir).is_none();
         let beside = ours.then(|| journal.create_directory(dir, "trial")).and_then(Result::ok);
         // It may be another user's to write.
         let (dir, guard) = beside.map_or_else(|| journal.create_private("cold-trial"), Ok)?;
-        Ok(Self { store: Store::at(dir), _guard: guard })
+        Ok(Self { store: Store::at(dir), argv: argv.to_owned(), _guard: guard })
     }
 
-    /// Puts the plan there in place of the last one. It is used whatever was decided about it.
+    /// Puts the plan there in place of the last one, to be found as one that was learnt with the command's words. It is
+    /// used whatever was decided about it.
     pub(crate) fn put(&self, plan: &Plan) -> Result<(), Failure> {
         let plan = Plan { standing: cold_plan::plan::Standing::Untried, ..plan.clone() };
-        self.store.save(&plan)?;
+        let locked = self.store.lock()?;
+        locked.save(&plan)?;
+        plans::call(&locked, &plan.key, &self.argv);
         Ok(())
     }
 

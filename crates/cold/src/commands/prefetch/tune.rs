@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
         seed: args.seed.unwrap_or_else(plans::now),
         ..Limits::default()
     };
-    let trial = Trial::of(&store)?;
+    let trial = Trial::of(&store, &args.planned.argv)?;
     trial.put(&plan)?;
     let mut config =
         args.start.single(&args.planned.argv, vec![State::Cold, State::Prefetched, State::Warm])?;

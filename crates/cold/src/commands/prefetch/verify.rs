@@ -110,7 +110,7 @@ impl StaleFile {
 /// One recorded start that follows the plan.
 fn replayed(args: &Args, store: &Store, plan: &Plan, ui: &Ui) -> Result<Option<Waste>, Failure> {
     let (argv, scenario) = args.which.command();
-    let trial = Trial::of(store)?;
+    let trial = Trial::of(store, argv)?;
     trial.put(plan)?;
     let mut config = args.start.single(argv, vec![State::Prefetched])?;
     let launcher = trial.launcher(plan, scenario)?;
