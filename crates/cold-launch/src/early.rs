@@ -5,10 +5,16 @@
 //! by the same word has these blocks among its first steps, so they are asked for at once, in one go. Which plan the start
 //! follows is found out as ever; what was asked for in vain is some hundred KiB.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use cold_plan::format::View;
 use cold_plan::plan::{FileKind, Op};
 use cold_plan::store::Store;
+use cold_sys::open::is_known;
 use cold_sys::readahead::read_ahead;
+use cold_sys::search;
 
 use crate::files::Files;
 use crate::load::{self, Loaded};
@@ -25,7 +31,8 @@ pub(crate) fn ask(options: &Options) -> Option<Loaded> {
     if !cold_sys::caps::is_root() || cold_sys::exec::has_raised_rights() {
         return None;
     }
-    let (stores, word) = (load::stores(dir.as_deref()), options.command.first()?);
+    let word = options.command.first().filter(|word| is_to_be_read(word))?;
+    let stores = load::stores(dir.as_deref());
     let (store, opened) = stores.iter().find_map(|store| Some((store, store.called(word)?)))?;
     let loaded = Loaded::map(&opened.file, opened.len, opened.path).ok()?;
     if let Some(view) = loaded.view().ok().filter(|view| is_wanted(*view, store, options)) {
@@ -34,10 +41,20 @@ pub(crate) fn ask(options: &Options) -> Option<Loaded> {
     Some(loaded)
 }
 
-/// The plan may be followed, this would be no control start, and the program's own name has to be read from a disk.
+/// The name of the program has to be read from a disk. Asked first, because in most starts it has not.
+fn is_to_be_read(word: &OsStr) -> bool {
+    let known = if word.as_bytes().contains(&b'/') {
+        is_known(Path::new(word))
+    } else {
+        let path = std::env::var_os("PATH");
+        search::candidates(word, path.as_deref()).find_map(|file| is_known(&file))
+    };
+    known == Some(false)
+}
+
+/// The plan may be followed, and this would be no control start.
 fn is_wanted(view: View<'_>, store: &Store, options: &Options) -> bool {
     prepare::usable(view).is_ok()
-        && cold_sys::open::is_known(view.key().executable) == Some(false)
         && !record::is_control(&store.history_of(&view.key().to_key()), view, options.control_every)
 }
 
