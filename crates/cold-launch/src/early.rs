@@ -3,7 +3,7 @@
 //! Until a plan is found the launcher looks the program up: directories, links, inodes, each a read that only the one
 //! before makes known. On a disk with heads that takes 70 ms of a start of 600. A plan that was learnt of a program called
 //! by the same word has these blocks among its first steps, so they are asked for at once, in one go. Which plan the start
-//! follows is found out as ever; what was asked for in vain is some hundred KiB.
+//! follows is found out as ever; what was asked for in vain is at most [`MOST`].
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
