@@ -4,8 +4,9 @@
 `learn` starts each program twice cold under a service that learns by itself. `measure` starts it further: cold (the
 service is paused), launched (paused, by cold-launch), served and warm, in random order, rounds interleaved.
 `keep` lets a program take all memory, waits 30 s, and starts the five most used ones. `table` prints what was measured.
-`storm` starts a program thousands of times in turns without a service, again without one, with one, and with a listener
-alone that reads nothing (what the kernel takes to tell of a start).
+`storm` starts thousands of programs: one that the kernel tells of and one that it does not, start by start in turns, so that
+both meet the same machine; without a service, again without one, with one, and with a listener alone that reads nothing
+(what the kernel takes to tell of a start).
 
 Root; all but `table` empty the whole machine's cache or measure: nothing else should run. Results are JSON below --work.
 COLD=path of a release build, with cold-launch beside it.
@@ -22,6 +23,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -71,16 +73,41 @@ PROGRAMS = {
                  "--screenshot={work}/c.png", "file://{c}"],
 }
 
-# Starts a program many times one after the other, as a shell of a build would at most.
+# Starts two programs in turns, the order by chance, as a shell of a build would at most; mean nanoseconds of each, without
+# the slowest tenth.
 STORM = """#include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 extern char **environ;
+static int order(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
 int main(int c, char **v) {
-    for (int n = atoi(v[2]); n > 0; n--) {
-        pid_t p; int s; char *a[] = { v[1], 0 };
-        if (posix_spawn(&p, v[1], 0, 0, a, environ)) return 1;
-        waitpid(p, &s, 0);
+    int all = atoi(v[1]), seed = 1;
+    double *took[2] = { calloc(all, sizeof(double)), calloc(all, sizeof(double)) };
+    for (int n = 0; n < all; n++) {
+        seed = seed * 1103515245 + 12345;
+        for (int i = 0; i < 2; i++) {
+            int which = i ^ ((seed >> 16) & 1), s;
+            char *a[] = { v[2 + which], 0 };
+            struct timespec from, to;
+            pid_t p;
+            clock_gettime(CLOCK_MONOTONIC, &from);
+            if (posix_spawn(&p, a[0], 0, 0, a, environ)) return 1;
+            waitpid(p, &s, 0);
+            clock_gettime(CLOCK_MONOTONIC, &to);
+            took[which][n] = (to.tv_sec - from.tv_sec) * 1e9 + to.tv_nsec - from.tv_nsec;
+        }
+    }
+    for (int which = 0; which < 2; which++) {
+        double sum = 0;
+        int most = all - all / 10;
+        qsort(took[which], all, sizeof(double), order);
+        for (int n = 0; n < most; n++) sum += took[which][n];
+        printf("%f\\n", sum / most);
     }
     return 0;
 }
@@ -274,42 +301,55 @@ class Bench:
             print(f"| `{name}` | {shown} | {late / warm:.2f} | {late / rested:.2f} |")
 
     def storm(self):
-        """Microseconds of a start, batches in turns: nothing, nothing again, the service, a listener that never reads."""
-        argv = [which("true")]
-        batches = {"A": [], "A again": [], "service": [], "told, unread": []}
+        """Starts in turns of a program on the disk, which is told of, and of one in memory, which nobody listens to, both with
+        loaders there: their ratio with nothing listening, nothing again, the service, a listener that never reads."""
         storm, unread = self.compiled("storm", STORM), self.compiled("unread", UNREAD)
+        ratios = {"nothing": [], "nothing again": [], "service": [], "told, unread": []}
+        own, took = [], []
         end = time.monotonic() + self.options.max_time
-        while len(batches["A"]) < self.options.rounds and time.monotonic() < end:
-            kinds = list(batches)
-            random.shuffle(kinds)
-            for kind in kinds:
-                listener = None
-                if kind == "service":
-                    self.begin("--no-keep", *([] if self.options.learn else ["--no-learn"]))
-                elif kind == "told, unread":
-                    listener = subprocess.Popen([unread], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-                    listener.stdout.read(1)
-                time.sleep(0.5)
-                # The first ones find out that it is a storm.
-                subprocess.run([storm, argv[0], str(self.options.starts // 2)], check=True)
-                began = time.perf_counter()
-                subprocess.run([storm, argv[0], str(self.options.starts)], check=True)
-                batches[kind].append((time.perf_counter() - began) / self.options.starts * 1e6)
-                self.end()
-                if listener:
-                    listener.communicate()
-        (self.work / "storm.json").write_text(json.dumps(batches))
-        for kind in ("A again", "service", "told, unread"):
-            ratios = sorted(b / a for b, a in zip(batches[kind], batches["A"]))
-            n = len(ratios)
-            print(f"{kind} / A: median {statistics.median(ratios):.4f}, mean {statistics.fmean(ratios):.4f}, "
-                  f"standard error {statistics.stdev(ratios) / n ** 0.5:.4f}, {ratios[0]:.3f} to {ratios[-1]:.3f}, "
-                  f"{n} rounds; A takes {statistics.median(batches['A']):.0f} µs")
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+            loader = shutil.copy(os.path.realpath("/lib64/ld-linux-x86-64.so.2"), memory)
+            told = self.compiled("ends", "int main(void) { return 0; }\n")
+            untold = self.compiled("ends", "int main(void) { return 0; }\n", memory, f"-Wl,--dynamic-linker={loader}")
+            while len(took) < self.options.rounds and time.monotonic() < end:
+                for kind in random.sample(list(ratios), len(ratios)):
+                    listener = None
+                    if kind == "service":
+                        self.begin("--no-keep", *([] if self.options.learn else ["--no-learn"]))
+                    elif kind == "told, unread":
+                        listener = subprocess.Popen([unread], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                        listener.stdout.read(1)
+                    # The first ones find out that it is a storm.
+                    subprocess.run([storm, str(self.options.starts // 2), told, untold], check=True, stdout=subprocess.PIPE)
+                    before = self.computed()
+                    done = subprocess.run([storm, str(self.options.starts), told, untold], check=True, stdout=subprocess.PIPE)
+                    disk, other = (float(line) for line in done.stdout.split())
+                    ratios[kind].append(disk / other)
+                    if kind == "service":
+                        own.append((self.computed() - before) / self.options.starts)
+                    elif kind == "nothing":
+                        took.append(disk)
+                    self.end()
+                    if listener:
+                        listener.communicate()
+        (self.work / "storm.json").write_text(json.dumps({"ratios": ratios, "own": own, "took": took}))
+        for kind in list(ratios)[1:]:
+            costs = [b / a - 1 for b, a in zip(ratios[kind], ratios["nothing"])]
+            means = sorted(statistics.fmean(random.choices(costs, k=len(costs))) for _ in range(4000))
+            print(f"{kind}: {statistics.fmean(costs):+.2%} [{means[100]:+.2%} … {means[-101]:+.2%}], median "
+                  f"{statistics.median(costs):+.2%}, {len(costs)} rounds")
+        print(f"a start takes {statistics.median(took) / 1e3:.0f} µs; the service computes {statistics.median(own) / 1e3:.2f} µs "
+              "for each pair of starts, on whichever processor")
 
-    def compiled(self, name, text):
-        source, program = self.work / f"{name}.c", self.work / name
+    def computed(self):
+        """CPU time of the service so far, nanoseconds."""
+        tasks = pathlib.Path(f"/proc/{self.service.pid}/task").glob("*/schedstat") if self.service else []
+        return sum(int(task.read_text().split()[0]) for task in tasks)
+
+    def compiled(self, name, text, place=None, *flags):
+        source, program = self.work / f"{name}.c", pathlib.Path(place or self.work) / name
         source.write_text(text)
-        subprocess.run(["cc", "-O2", "-o", program, source], check=True)
+        subprocess.run(["cc", "-O2", "-o", program, source, *flags], check=True)
         return program
 
     def table(self):

@@ -109,6 +109,7 @@ impl<'a> Launch<'a> {
             env: wiring.env,
             cgroups,
             helper: launcher.map(|l| l.helper.clone()),
+            pauses: None,
             stdin: wiring.stdin,
             stdout: wiring.stdout,
             stderr: wiring.stderr,

@@ -20,8 +20,12 @@ pub fn candidates(name: &OsStr, path: Option<&OsStr>) -> impl Iterator<Item = Pa
     path.as_bytes().split(|b| *b == b':').map(move |dir| Path::new(OsStr::from_bytes(dir)).join(name))
 }
 
-/// The first of the [`candidates`] that this process may execute, were its working directory `cwd`.
+/// What `execvp` would execute, were the working directory `cwd`: `name` itself where it has a slash, whatever it is
+/// (executing it says what is wrong with it), else the first of the [`candidates`] that this process may execute.
 pub fn find(name: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return Some(name.into());
+    }
     candidates(name, path).find(|file| may_execute(&cwd.join(file)))
 }
 
@@ -83,6 +87,13 @@ mod tests {
         script(&dir.path().join("it"), b"", 0o755);
         assert_eq!(found("none::right").unwrap(), Path::new("it"), "the working directory");
         assert!(!may_execute(&dir.path().join("right/directory")));
+    }
+
+    #[test]
+    fn a_name_with_a_slash_is_the_file_itself() {
+        for name in ["./sh", "/nowhere/sh", "bin/sh"] {
+            assert_eq!(find(OsStr::new(name), Some(OsStr::new("/")), Path::new("/")), Some(name.into()));
+        }
     }
 
     #[test]

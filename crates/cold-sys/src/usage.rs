@@ -1,6 +1,4 @@
-//! What the calling thread, and children, have used (getrusage(2)).
-
-use cold_model::Nanos;
+//! What the calling thread has used (getrusage(2)).
 
 /// Counters of a thread since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,16 +30,6 @@ pub fn thread() -> ThreadUsage {
     }
 }
 
-/// CPU time, user and system, of all processes that ended and were waited for by this one, and of those that these had
-/// waited for.
-pub fn children_cpu() -> Nanos {
-    // SAFETY: rusage is plain data for which zeroes are valid; the kernel fills it.
-    let mut raw: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `raw` is a live, writable rusage. With a valid `who` the call cannot fail.
-    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut raw) };
-    Nanos((us(raw.ru_utime) + us(raw.ru_stime)) * 1000)
-}
-
 fn us(t: libc::timeval) -> u64 {
     t.tv_sec.cast_unsigned() * 1_000_000 + t.tv_usec.cast_unsigned()
 }
@@ -62,15 +50,6 @@ impl ThreadUsage {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn a_child_that_computed_counts_when_it_was_waited_for() {
-        let before = super::children_cpu();
-        let loops = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
-        assert!(std::process::Command::new("sh").args(["-c", loops]).status().unwrap().success());
-        // That shell takes some milliseconds for it.
-        assert!(super::children_cpu().saturating_sub(before).0 > 1_000_000);
-    }
-
     #[test]
     fn touching_fresh_memory_counts_as_minor_faults() {
         let before = super::thread();

@@ -76,9 +76,6 @@ struct SearchContext {
 impl SearchContext {
     /// As `execvp` finds it: with a slash as it is, else along PATH.
     fn executable(&self, word: &OsStr) -> Result<PathBuf, ScenarioError> {
-        if word.as_bytes().contains(&b'/') {
-            return canonical(&self.cwd.join(word));
-        }
         match search::find(word, self.search.as_deref(), &self.cwd) {
             Some(file) if !word.is_empty() => canonical(&self.cwd.join(file)),
             _ => Err(ScenarioError::NotFound(word.to_owned())),

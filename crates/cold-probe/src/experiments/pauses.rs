@@ -6,16 +6,17 @@
 //! shortest length say what stopping itself costs.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
+use std::time::Duration;
 
 use cold_model::{Cooling, Known, Nanos};
 use cold_sim::paused::{Paused, fit};
 use cold_stats::{Pcg, median};
+use cold_sys::search;
+use cold_sys::supervise::client::{StartSpec, Supervised};
+use cold_sys::supervise::protocol::{Pauses, SupervisorEvent, Usage};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 use serde::Serialize;
 
 use super::Lab;
@@ -24,8 +25,8 @@ use crate::{Error, Result};
 /// Starts before the first that counts: caches, and what the program keeps of its own.
 const SETTLED: u64 = 2;
 
-/// How often it is looked whether a start that nobody pauses has ended.
-const LOOK: Duration = Duration::from_millis(2);
+/// How often it is looked whether the user wants an end.
+const LOOK: Duration = Duration::from_millis(100);
 /// Starts without pauses in a round: all others are compared with them.
 const UNPAUSED: usize = 3;
 
@@ -92,7 +93,7 @@ pub struct PausesFindings {
 #[derive(Debug, Clone, Copy, Default)]
 struct Start {
     pauses: u64,
-    paused: Duration,
+    paused: Nanos,
     cpu: Nanos,
 }
 
@@ -132,7 +133,7 @@ fn findings(ways: &[(Nanos, Nanos)], starts: &[Vec<Start>]) -> PausesFindings {
         PausesRow {
             pause: *pause,
             every: *every,
-            paused_ns: of(all, |s| s.paused.as_nanos() as f64 / s.pauses.max(1) as f64),
+            paused_ns: of(all, |s| s.paused.0 as f64 / s.pauses.max(1) as f64),
             pauses,
             cpu_ns: own,
             each_ns: (own - cpu_ns) / pauses.max(1.0),
@@ -152,82 +153,40 @@ fn findings(ways: &[(Nanos, Nanos)], starts: &[Vec<Start>]) -> PausesFindings {
     }
 }
 
-/// Starts the program, and pauses it as said.
+/// Starts the program, and pauses it as said. Its supervisor ends it when this process does.
 fn one(lab: &Lab<'_>, o: &PausesOptions, (pause, every): (Nanos, Nanos)) -> Result<Start> {
-    let (Some(program), arguments) = (o.command.first(), o.command.get(1..).unwrap_or_default()) else {
-        return Err(Error::Subject { path: "".into(), why: "no command is named".to_owned() });
+    let name = o.command.first().map_or(Path::new(""), Path::new);
+    let failed = |why: String| Error::Subject { path: name.to_owned(), why };
+    let path = std::env::var_os("PATH");
+    let Some(program) = search::find(name.as_os_str(), path.as_deref(), Path::new("")) else {
+        return Err(Error::io("start", name)(Errno::NOENT.into()));
     };
-    let path = Path::new(program);
-    let before = cold_sys::usage::children_cpu();
-    let child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(Error::io("start", path))?;
-    let mut group = Group { pid: Pid::from_child(&child), gone: false, well: false };
-    let failed = |e: Errno| Error::io("pause", path)(e.into());
-    let mut start = Start::default();
-    let mut runs = Instant::now();
+    let mut supervised = Supervised::prepare(StartSpec {
+        program,
+        argv: o.command.clone(),
+        env: Vec::new(),
+        cgroups: Vec::new(),
+        helper: None,
+        pauses: (every.0 > 0).then_some(Pauses { after: every, length: pause }),
+        stdin: Stdio::null(),
+        stdout: Stdio::null(),
+        stderr: Stdio::null(),
+    })?;
+    supervised.go()?;
     loop {
         lab.runner.check()?;
-        sleep_until(runs + if every.0 > 0 { Duration::from(every) } else { LOOK });
-        if group.ended().map_err(failed)? {
-            break;
-        }
-        if every.0 > 0 {
-            // Not waited for: one who has just made a child by vfork stops only when that has become a program.
-            kill_process_group(group.pid, Signal::STOP).map_err(failed)?;
-            let stopped = Instant::now();
-            sleep_until(stopped + Duration::from(pause));
-            start.pauses += 1;
-            start.paused += stopped.elapsed();
-            kill_process_group(group.pid, Signal::CONT).map_err(failed)?;
-        }
-        runs = Instant::now();
-    }
-    if !group.well {
-        let why = "it did not end with success, so there is nothing to compare".to_owned();
-        return Err(Error::Subject { path: path.to_owned(), why });
-    }
-    start.cpu = cold_sys::usage::children_cpu().saturating_sub(before);
-    Ok(start)
-}
-
-fn sleep_until(at: Instant) {
-    std::thread::sleep(at.saturating_duration_since(Instant::now()));
-}
-
-/// The program's processes. Whatever ends the measurement ends them.
-struct Group {
-    pid: Pid,
-    gone: bool,
-    /// It ended with exit code 0.
-    well: bool,
-}
-
-impl Group {
-    /// Whether the first process has ended.
-    fn ended(&mut self) -> rustix::io::Result<bool> {
-        match waitpid(Some(self.pid), WaitOptions::NOHANG) {
-            Ok(Some((_, status))) => {
-                (self.gone, self.well) = (true, status.exit_status() == Some(0));
-                Ok(true)
+        match supervised.event(Some(LOOK))? {
+            // Those that outlive the first process may be stopped: nothing of a start stays.
+            Some(SupervisorEvent::MainEnded { status: 0, .. }) => supervised.end(Duration::ZERO)?,
+            Some(SupervisorEvent::MainEnded { .. }) => {
+                return Err(failed("it did not end with success, so there is nothing to compare".to_owned()));
             }
-            Ok(None) | Err(Errno::INTR) => Ok(false),
-            Err(e) => Err(e),
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Those that outlive the first one may be stopped: nothing of a start stays.
-        let _ = kill_process_group(self.pid, Signal::KILL);
-        if !self.gone {
-            let _ = waitpid(Some(self.pid), WaitOptions::empty());
+            Some(SupervisorEvent::TreeGone { usage, .. }) => {
+                let Usage { user, system, pauses, paused, .. } = usage;
+                return Ok(Start { pauses, paused, cpu: user + system });
+            }
+            Some(other) => return Err(failed(format!("its supervisor said {other:?}"))),
+            None => {}
         }
     }
 }

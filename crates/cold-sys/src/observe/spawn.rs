@@ -131,9 +131,6 @@ fn install(filter: &[libc::sock_filter]) -> bool {
 fn find_program(request: &Request) -> Result<PathBuf> {
     let name = request.argv.first().ok_or(ObserveError::NoCommand)?;
     let cwd = request.cwd.first().map_or(Path::new(""), |d| d.as_path());
-    if name.as_bytes().contains(&b'/') {
-        return Ok(PathBuf::from(name)); // exec gives the reason if it cannot be run
-    }
     let path = request.env.iter().find_map(|e| e.as_bytes().strip_prefix(b"PATH="));
     let path = path.map(OsStr::from_bytes);
     if let Some(found) = search::find(name, path, cwd) {

@@ -9,7 +9,7 @@ use cold_model::Nanos;
 use cold_model::Shown as _;
 
 use super::ARGUMENT;
-use super::protocol::{Order, SupervisorEvent};
+use super::protocol::{Order, Pauses, SupervisorEvent};
 use crate::helper::{self, Channel};
 use crate::{Error, Result};
 
@@ -27,6 +27,8 @@ pub struct StartSpec {
     /// Name (`comm`, at most 15 bytes) of helpers of the tree that are not the program: what they use
     /// counts, and they are waited for, but the time of the tree's end is without them.
     pub helper: Option<String>,
+    /// The command leads a process group of its own, which the supervisor stops so until the command has ended.
+    pub pauses: Option<Pauses>,
     /// Standard input of the supervisor, which the command inherits.
     pub stdin: Stdio,
     /// Standard output, as `stdin`.
@@ -56,8 +58,8 @@ impl Supervised {
         let started = helper::start(OsStr::new("/proc/self/exe"), ARGUMENT, set_up);
         let (supervisor, channel) = started.map_err(|e| Error::io("start the supervisor of", &name, e))?;
         let mut me = Self { supervisor, channel, gone: false };
-        let StartSpec { program, cgroups, helper, .. } = spec;
-        me.order(&Order::Prepare { program, cgroups, helper })?;
+        let StartSpec { program, cgroups, helper, pauses, .. } = spec;
+        me.order(&Order::Prepare { program, cgroups, helper, pauses })?;
         match me.event(None)? {
             Some(SupervisorEvent::Ready) => Ok(me),
             other => Err(Self::unexpected(other)),

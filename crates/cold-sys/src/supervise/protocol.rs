@@ -19,6 +19,8 @@ pub(super) enum Order {
         cgroups: Vec<PathBuf>,
         /// Name (`comm`) of helpers that are not the program: their use counts, their end does not.
         helper: Option<String>,
+        /// The command leads a process group of its own, which is stopped so.
+        pauses: Option<Pauses>,
     },
     /// Start the command now.
     Go,
@@ -27,6 +29,15 @@ pub(super) enum Order {
         /// Time between the two; 0 means by force at once.
         grace: Nanos,
     },
+}
+
+/// How the command's process group is stopped (SIGSTOP) again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pauses {
+    /// After so much running.
+    pub after: Nanos,
+    /// For so long; then it goes on (SIGCONT).
+    pub length: Nanos,
 }
 
 /// From the supervisor to `cold`.
@@ -88,6 +99,10 @@ pub struct Usage {
     pub reaped: u64,
     /// Processes that were alive when force had to be used.
     pub killed_by_force: u64,
+    /// How often the command's group was stopped ([`Pauses`]).
+    pub pauses: u64,
+    /// For how long, in all.
+    pub paused: Nanos,
     /// Whether the tree was ended on order (or because `cold` died) rather than by itself.
     pub ended: bool,
 }

@@ -14,9 +14,12 @@ use crate::helper::Channel;
 use crate::procfs::ProcFs;
 use crate::time::{monotonic, process_cpu};
 use crate::{Error, Result, tree};
+use pacer::Pacer;
+
+mod pacer;
 
 /// How often processes are killed again while the tree does not go away.
-const KILL_AGAIN_MS: i32 = 10;
+const KILL_AGAIN: Nanos = Nanos(10_000_000);
 /// For so long a helper may still enter what it did when the program is killed.
 const HELPER_GRACE: Nanos = Nanos(1_000_000_000);
 /// Grace for the tree when `cold` itself has died: short, since nobody waits any more.
@@ -44,6 +47,7 @@ pub fn serve(args: &[OsString]) -> Result<Served> {
         usage: Usage::default(),
         phase: Phase::Running,
         main: 0,
+        pacer: None,
         gone: false,
         helper: None,
         last: None,
@@ -72,6 +76,8 @@ struct Supervisor {
     usage: Usage,
     phase: Phase,
     main: libc::pid_t,
+    /// The command's pauses, until it was waited for or is to end.
+    pacer: Option<Pacer>,
     gone: bool,
     /// Name of processes of the tree that are not the program.
     helper: Option<String>,
@@ -81,7 +87,7 @@ struct Supervisor {
 
 impl Supervisor {
     fn run(mut self, argv: &[OsString], mask: Mask) -> Result<Served> {
-        let Some(Order::Prepare { program, cgroups, helper }) = self.order() else {
+        let Some(Order::Prepare { program, cgroups, helper, pauses }) = self.order() else {
             return Ok(Served::Orphaned);
         };
         self.helper = helper;
@@ -96,6 +102,9 @@ impl Supervisor {
             Ok(image) => image,
             Err(e) => return Ok(self.fail(format!("execute {}", program.shown()), &e)),
         };
+        if pauses.is_some() {
+            Pacer::sleep_through_stops();
+        }
         let signals = signal_fd()?;
         self.send(&SupervisorEvent::Ready);
         match self.order() {
@@ -104,9 +113,10 @@ impl Supervisor {
             Some(_) => return Ok(Served::Complete),
             None => return Ok(Served::Orphaned),
         }
-        match start(&image, mask) {
+        match start(&image, mask, pauses.is_some()) {
             Ok((pid, at)) => {
                 self.main = pid;
+                self.pacer = pauses.map(|pauses| Pacer::new(pauses, pid, monotonic()));
                 self.send(&SupervisorEvent::Started { pid, at });
             }
             Err(e) => return Ok(self.fail(format!("execute {}", image.path().to_string_lossy()), &e)),
@@ -123,13 +133,11 @@ impl Supervisor {
     fn watch(&mut self, signals: &OwnedFd) -> Served {
         let mut orphaned = false;
         loop {
-            let timeout = match self.phase {
-                Phase::Running => -1,
-                Phase::Asked { deadline } => {
-                    let left = deadline.saturating_sub(monotonic()).0 / 1_000_000 + 1;
-                    i32::try_from(left).unwrap_or(i32::MAX)
-                }
-                Phase::Forced { .. } => KILL_AGAIN_MS,
+            let timeout = match (&self.phase, &self.pacer) {
+                (Phase::Running, None) => None,
+                (Phase::Running, Some(pacer)) => Some(pacer.due().saturating_sub(monotonic())),
+                (Phase::Asked { deadline }, _) => Some(deadline.saturating_sub(monotonic())),
+                (Phase::Forced { .. }, _) => Some(KILL_AGAIN),
             };
             // A dead client's socket stays readable for ever: it is left out once noticed.
             let socket = if orphaned { -1 } else { self.channel.as_fd().as_raw_fd() };
@@ -153,11 +161,15 @@ impl Supervisor {
                 }
             }
             self.escalate(now);
+            if let Some(pacer) = &mut self.pacer {
+                pacer.turn(&mut self.usage, monotonic);
+            }
         }
     }
 
     fn end(&mut self, now: Nanos, grace: Nanos) {
         self.usage.ended = true;
+        self.pacer = None;
         let due = Nanos(now.0.saturating_add(grace.0));
         match &mut self.phase {
             Phase::Running => {
@@ -213,6 +225,9 @@ impl Supervisor {
             let cpu = main.then(|| process_cpu(ended)).flatten();
             if main || !self.is_helper(ended) {
                 self.last = Some(now);
+            }
+            if main {
+                self.pacer = None;
             }
             let mut status = 0;
             // SAFETY: rusage is plain integers; zero is a valid value.
@@ -280,11 +295,12 @@ impl Supervisor {
 
 /// Starts the program. Returns its pid and the time just before the clone; where it comes to no program, why: the
 /// child is already waited for then.
-fn start(image: &Image, mask: Mask) -> std::io::Result<(libc::pid_t, Nanos)> {
+fn start(image: &Image, mask: Mask, own_group: bool) -> std::io::Result<(libc::pid_t, Nanos)> {
     let stack = Stack::new(Start::STACK)?;
     let failed = AtomicU32::new(0);
     let parent = std::process::id().cast_signed();
-    let start = Start { image: Some(image), mask, parent, failed: &failed, last: || true };
+    let last = if own_group { lead_a_group } else { || true };
+    let start = Start { image: Some(image), mask, parent, failed: &failed, last };
     let at = monotonic();
     let pid = start.vfork(&stack)?;
     match failed.load(Ordering::Acquire) {
@@ -295,6 +311,12 @@ fn start(image: &Image, mask: Mask) -> std::io::Result<(libc::pid_t, Nanos)> {
             Err(std::io::Error::from_raw_os_error(errno.cast_signed()))
         }
     }
+}
+
+/// In the child.
+fn lead_a_group() -> bool {
+    // SAFETY: integers only.
+    unsafe { libc::setpgid(0, 0) == 0 }
 }
 
 fn own_peak() -> u64 {
@@ -324,11 +346,16 @@ fn drain(fd: &OwnedFd) {
     while unsafe { libc::read(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len()) } > 0 {}
 }
 
-/// Waits for either descriptor (a negative one is ignored); returns which are readable.
-fn poll2(a: RawFd, b: RawFd, timeout_ms: i32) -> (bool, bool) {
+/// Waits for either descriptor (a negative one is ignored) for so long (`None`: for ever); returns which are readable.
+fn poll2(a: RawFd, b: RawFd, timeout: Option<Nanos>) -> (bool, bool) {
     let mut fds = [a, b].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
-    // SAFETY: `fds` is valid for its length.
-    unsafe { libc::poll(fds.as_mut_ptr(), 2, timeout_ms) };
+    let limit = timeout.map(|Nanos(ns)| libc::timespec {
+        tv_sec: (ns / 1_000_000_000).cast_signed(),
+        tv_nsec: (ns % 1_000_000_000).cast_signed(),
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: `fds` is valid for its length, `limit` null or a value that lives across the call.
+    unsafe { libc::ppoll(fds.as_mut_ptr(), 2, limit, std::ptr::null()) };
     (fds[0].revents != 0, fds[1].revents != 0)
 }
 

@@ -1,4 +1,4 @@
-//! Ctrl-C and kill -9 in the middle: nothing stays, and the next benchmark is right.
+//! Ctrl-C and kill -9 in the middle: nothing stays, and the next start is right.
 
 use std::path::PathBuf;
 
@@ -95,4 +95,27 @@ fn when_even_the_supervisor_is_killed_repair_undoes_what_is_left() {
     until("all are gone", || place.processes().is_empty().then_some(()));
     place.cold(["doctor", "--repair", "--json"]).run().expect(0).json();
     nothing_stays(&place, pid);
+}
+
+#[test]
+fn a_program_that_was_paused_when_cold_was_killed_is_neither_left_stopped_nor_running() {
+    let place = Sandbox::new();
+    let on = place.text("on");
+    // Ends when nobody wants it to go on; asked to end it does not, and its child is no better.
+    let asked = "trap '' HUP TERM; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    let waits = format!("while [ -e {on} ]; do sleep 0.01; done");
+    let both = format!("{asked}; sh -c '{waits}' & {waits}; wait");
+    let dir = place.text("tmp");
+    let pauses = ["probe", "pauses", "--repeat", "1", "--pause", "10000", "--every", "1", "--dir", &dir];
+    let started = place.cold([&pauses[..], &["--", "sh", "-c", &both]].concat()).start_as_job();
+    let state = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    until("it is paused", || {
+        let all = place.processes();
+        let stopped = |line: &String| state(line.split(' ').next().unwrap()).contains(") T ");
+        all.iter().any(stopped).then_some(())
+    });
+    std::fs::write(&on, "").unwrap();
+    started.kill(Signal::KILL);
+    started.end().expect(128 + 9);
+    until("what was paused is ended", || place.processes().is_empty().then_some(()));
 }

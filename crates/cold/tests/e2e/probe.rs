@@ -77,7 +77,7 @@ fn pauses_stop_the_command_itself_and_too_few_lengths_tell_no_law() {
     assert!(result["found"]["cooling"]["unknown"].is_string(), "{result}");
     let failed = run(&["false"]).expect(1).stderr;
     assert!(failed.contains("did not end with success"), "{failed}");
-    assert!(run(&["/nowhere/at/all"]).expect(1).stderr.contains("cannot start /nowhere/at/all"));
+    assert!(run(&["/nowhere/at/all"]).expect(1).stderr.contains("execute /nowhere/at/all: No such file"));
 }
 
 #[test]

@@ -6,7 +6,16 @@ use super::*;
 fn supervisor(phase: Phase) -> Supervisor {
     let (_, theirs) = UnixStream::pair().unwrap();
     let channel = Channel::adopt(&[theirs.into_raw_fd().to_string().into()]).unwrap();
-    Supervisor { channel, usage: Usage::default(), phase, main: 0, gone: false, helper: None, last: None }
+    Supervisor {
+        channel,
+        usage: Usage::default(),
+        phase,
+        main: 0,
+        pacer: None,
+        gone: false,
+        helper: None,
+        last: None,
+    }
 }
 
 fn deadline(supervisor: &Supervisor) -> Option<u64> {
