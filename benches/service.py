@@ -220,18 +220,20 @@ class Bench:
             self.start(argv)
 
             # Another program that starts meanwhile may be learnt, too, so what is asked for is this one's plan.
-            def has_plan(now):
-                return any(p["executable"] == own for p in now["programs"])
+            # The service tells of a plan only when a start has followed it.
+            def has_plan():
+                listed = subprocess.run([COLD, "prefetch", "--store", self.work / "plans", "list", "--json"],
+                                        capture_output=True, text=True)
+                return listed.returncode == 0 and any(p["executable"] == own for p in json.loads(listed.stdout)["plans"])
 
             def reasons(now):
                 return [w["why"] for w in now["service"]["learning"]["waiting"] if w["executable"] == own and w["why"]]
 
-            self.until(lambda: has_plan(now := self.status()) or reasons(now), 15 if noticed else 1)
-            now = self.status()
-            if has_plan(now):
+            self.until(lambda: has_plan() or reasons(self.status()), 15 if noticed else 1)
+            if has_plan():
                 told[name] = "learnt"
             else:
-                why = reasons(now)
+                why = reasons(self.status())
                 told[name] = why[-1] if why else "recorded, and nothing came of it" if noticed else "was not cold enough to be noticed"
             print(f"{name}: {told[name]}", flush=True)
         self.end()
@@ -280,8 +282,9 @@ class Bench:
         for attempt in range(2 * self.options.rounds):
             # The control first: behind a hog a program may lack pages that the one start does not bring back.
             kind = "after" if attempt % 2 else "rested"
+            cached = None
             if kind == "after":
-                self.drop() if self.options.drop else hog()
+                cached = self.drop() if self.options.drop else hog()
             before = vmstat()
             time.sleep(self.options.rest)
             after = vmstat()
@@ -289,8 +292,9 @@ class Bench:
                 times[name].setdefault(kind, []).append(self.start(argv))
             stolen = after["pgsteal_file"] + after["pgsteal_anon"] - before["pgsteal_file"] - before["pgsteal_anon"]
             kept = self.status()["service"]["kept"]
-            times.setdefault("rests", []).append({"kind": kind, "stolen": stolen, "kept": kept})
-            print(f"{kind} {attempt // 2 + 1}: {stolen} pages reclaimed in the rest, kept {kept}", flush=True)
+            times.setdefault("rests", []).append({"kind": kind, "stolen": stolen, "kept": kept, "cached_kib": cached})
+            hogged = f", KiB of files cached before and behind the hog: {cached}" if cached else ""
+            print(f"{kind} {attempt // 2 + 1}: {stolen} pages reclaimed in the rest, kept {kept}{hogged}", flush=True)
         (self.work / "keep.json").write_text(json.dumps(times))
         self.end()
         print("| | warm, one after the other | after rest | emptied, after rest | / warm | / after rest |\n|---|---|---|---|---|---|")
@@ -377,20 +381,27 @@ def vmstat():
     return {name: int(value) for name, value in (line.split() for line in lines)}
 
 
+def memory_kib(name):
+    lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
+    return int(dict(line.split(":") for line in lines)[name].split()[0])
+
+
 def hog():
-    """Takes all memory that is to be had but 256 MiB, touches it, and ends; killed first where there is too little."""
+    """Takes memory, touches it until less than 24 MiB of files are in the cache, and ends; killed first where there is too
+    little. Kibibytes of files that were cached before and afterwards."""
+    before = memory_kib("Cached") - memory_kib("Shmem")
     pid = os.fork()
     if pid:
         os.waitpid(pid, 0)
-        return
+        return before, memory_kib("Cached") - memory_kib("Shmem")
     try:
         pathlib.Path("/proc/self/oom_score_adj").write_text("1000")
-        info = dict(line.split(":") for line in pathlib.Path("/proc/meminfo").read_text().splitlines())
-        most = (int(info["MemAvailable"].split()[0]) << 10) - (256 << 20)
-        memory = mmap.mmap(-1, most)
+        memory = mmap.mmap(-1, memory_kib("MemTotal") << 10)
         chunk = b"\1" * (1 << 20)
-        for at in range(0, most - len(chunk), len(chunk)):
+        for at in range(0, len(memory) - len(chunk), len(chunk)):
             memory[at:at + len(chunk)] = chunk
+            if at % (16 << 20) == 0 and memory_kib("Cached") - memory_kib("Shmem") < 24 << 10:
+                break
     finally:
         os._exit(0)
 
