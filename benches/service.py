@@ -3,7 +3,7 @@
 
 `learn` starts each program twice cold under a service that learns by itself. `measure` starts it further: cold (the
 service is paused), launched (paused, by cold-launch), served and warm, in random order, rounds interleaved.
-`keep` lets a program take all memory, waits 30 s, and starts the five most used ones. `table` prints what was measured.
+`keep` lets a program take memory until nearly no file is cached, waits 30 s, and starts the five most used ones. `table` prints what was measured.
 `storm` starts thousands of programs: one that the kernel tells of and one that it does not, start by start in turns, so that
 both meet the same machine; without a service, again without one, with one, and with a listener alone that reads nothing
 (what the kernel takes to tell of a start).

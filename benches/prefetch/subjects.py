@@ -100,10 +100,12 @@ def make(run, wanted):
     (run / "app.php").write_text(PHP) if not (run / "app.php").exists() else None
     have = {}
     for name, argv in argvs(run).items():
+        if (wanted and name not in wanted) or (name in WINDOWS and "DISPLAY" not in os.environ):
+            continue
         if name == "vlc" and not (run / "vlc").exists():
             player(run)
         program = shutil.which(argv[0])
-        if not program or (wanted and name not in wanted) or (name in WINDOWS and "DISPLAY" not in os.environ):
+        if not program:
             continue
         if name == "git" and not (run / "tree/.git").exists():
             shutil.rmtree(run / "tree", ignore_errors=True)

@@ -98,7 +98,7 @@ fn when_even_the_supervisor_is_killed_repair_undoes_what_is_left() {
 }
 
 #[test]
-fn a_program_that_was_paused_when_cold_was_killed_is_neither_left_stopped_nor_running() {
+fn a_program_that_was_paused_when_cold_ended_is_neither_left_stopped_nor_running() {
     let place = Sandbox::new();
     let on = place.text("on");
     // Ends when nobody wants it to go on; asked to end it does not, and its child is no better.
@@ -107,15 +107,25 @@ fn a_program_that_was_paused_when_cold_was_killed_is_neither_left_stopped_nor_ru
     let both = format!("{asked}; sh -c '{waits}' & {waits}; wait");
     let dir = place.text("tmp");
     let pauses = ["probe", "pauses", "--repeat", "1", "--pause", "10000", "--every", "1", "--dir", &dir];
-    let started = place.cold([&pauses[..], &["--", "sh", "-c", &both]].concat()).start_as_job();
     let state = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    until("it is paused", || {
-        let all = place.processes();
-        let stopped = |line: &String| state(line.split(' ').next().unwrap()).contains(") T ");
-        all.iter().any(stopped).then_some(())
-    });
-    std::fs::write(&on, "").unwrap();
-    started.kill(Signal::KILL);
-    started.end().expect(128 + 9);
-    until("what was paused is ended", || place.processes().is_empty().then_some(()));
+    for (signal, code) in [(Signal::INT, 130), (Signal::KILL, 128 + 9)] {
+        let started = place.cold([&pauses[..], &["--", "sh", "-c", &both]].concat()).start_as_job();
+        until("it is paused", || {
+            let all = place.processes();
+            let stopped = |line: &String| state(line.split(' ').next().unwrap()).contains(") T ");
+            all.iter().any(stopped).then_some(())
+        });
+        std::fs::write(&on, "").unwrap();
+        started.kill(signal);
+        started.end().expect(code);
+        until("what was paused is ended", || place.processes().is_empty().then_some(()));
+        std::fs::remove_file(&on).unwrap();
+    }
+    // A program that nobody pauses, and which Ctrl-C ends as well, is not told to have failed.
+    let forever = format!(": {on}; while :; do sleep 0.01; done");
+    let started = place.cold([&pauses[..], &["--", "sh", "-c", &forever]].concat()).start_as_job();
+    until("it runs", || place.processes().iter().any(|p| p.contains(" sh -c : ")).then_some(()));
+    kill_process_group(started.pid(), Signal::INT).unwrap();
+    started.end().expect(130);
+    until("it is ended", || place.processes().is_empty().then_some(()));
 }
