@@ -12,6 +12,7 @@ use cold_sys::time::monotonic;
 
 use crate::files::Files;
 use crate::flight::Window;
+use crate::guard;
 use crate::places::Places;
 
 /// Names of the numbers that the replay shares with who waits for it.
@@ -44,6 +45,8 @@ pub(crate) struct Limits {
     pub(crate) deadline: Instant,
     /// When the program may begin.
     pub(crate) gate: Gate,
+    /// Only steps that lack a page are asked for, as far as the kernel tells.
+    pub(crate) absent_only: bool,
 }
 
 /// What a replay did.
@@ -226,6 +229,9 @@ impl<'a> Engine<'a> {
             }
             return self.critical_done(u32::from(step.critical));
         };
+        if self.limits.absent_only && guard::is_cached(self.view, &file, step) {
+            return self.critical_done(u32::from(step.critical));
+        }
         if self.bytes.fetch_add(all, Ordering::Relaxed) + all > self.limits.bytes {
             self.bytes.fetch_sub(all, Ordering::Relaxed);
             return self.stop();

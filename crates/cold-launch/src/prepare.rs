@@ -92,6 +92,7 @@ pub(crate) fn limits(
         files: open_files,
         deadline: began + options.deadline,
         gate: options.gate.unwrap_or(knobs.gate),
+        absent_only: false,
     })
 }
 

@@ -208,9 +208,18 @@ impl Prospect<'_> {
     /// Reads ahead and returns when everything has been asked for. Called for what comes before it is known which
     /// plan a start has.
     pub fn read(&self) -> Result<Tally, Skip> {
+        self.read_within(self.ungated())
+    }
+
+    /// The same for what may be there already: asks only for steps that lack a page, as far as the kernel tells.
+    pub fn complete(&self) -> Result<Tally, Skip> {
+        self.read_within(Limits { absent_only: true, ..self.ungated() })
+    }
+
+    fn read_within(&self, limits: Limits) -> Result<Tally, Skip> {
         let shared = SharedWords::new()?;
         // One thread: making another takes 30 to 60 µs before the first request, and the whole plan follows soon.
-        let limits = Limits { threads: 1, ..self.ungated() };
+        let limits = Limits { threads: 1, ..limits };
         let engine = Engine::new(self.view, &self.places, &shared, limits);
         let priority = cold_sys::detached::io_priority();
         engine.run();

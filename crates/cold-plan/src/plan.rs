@@ -217,7 +217,7 @@ tagged! {
         Regular = 0,
         /// A directory: opened and listed.
         Directory = 1,
-        /// A name that was looked up and exists (a `stat`, a symbolic link): looked up.
+        /// A name that was looked up (a `stat`, a symbolic link, or something that is not there): looked up.
         Name = 2,
         /// A block device: its pages are a file system's metadata. Root only.
         BlockDevice = 3,

@@ -14,6 +14,7 @@ mod moved;
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use cold_model::pages::LiveRuns;
@@ -253,7 +254,11 @@ fn look(file: &PlanFile, build_id: &dyn Fn(&Path) -> Option<[u8; 20]>) -> Result
     let kind_is = |meta: &Metadata, right: bool| if right { Ok(meta.clone()) } else { Err(Why::OtherKind) };
     match file.kind {
         FileKind::BlockDevice => Err(Why::Blocks),
-        FileKind::Name => file.path.symlink_metadata().map(|_| Identity::default()).map_err(missing),
+        // One that is not there is looked up, too: it need not have been there either.
+        FileKind::Name => match file.path.symlink_metadata() {
+            Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Err(missing(e)),
+            _ => Ok(Identity::default()),
+        },
         FileKind::Directory => {
             let meta = file.path.metadata().map_err(missing)?;
             kind_is(&meta, meta.is_dir()).map(|_| Identity::default())

@@ -1,5 +1,7 @@
 //! Are the plan's pages there already?
 
+use std::fs::File;
+
 use cold_plan::format::View;
 use cold_plan::plan::{FileKind, Op, Step};
 use cold_sys::readahead::page_is_ready;
@@ -112,16 +114,34 @@ fn pages(view: View<'_>, files: &Files<'_>, step: Step) -> Option<Pages> {
         return None;
     }
     let file = files.get(step.file)?;
-    // A plan may end beyond the file's last page by rounding, never by more.
-    let size = view.file(step.file)?.identity().size;
-    let end = (step.offset + u64::from(step.bytes)).min(size);
-    let all = end.saturating_sub(step.offset).div_ceil(cold_sys::page::page_size());
-    if let Ok(Some(stat)) = cachestat(&file, step.offset, u64::from(step.bytes)) {
-        return Some(Pages { all, absent: all.saturating_sub(stat.cached), by_reading: false });
+    if let Some(pages) = counted(view, &file, step) {
+        return Some(pages);
     }
     // Other people's files: the kernel says only by reading. An absent page is on its way from here on,
     // which the replay wants anyway. The first and the last page stand for those between.
     let last = (step.offset + u64::from(step.bytes)).saturating_sub(1);
     let is_cached = page_is_ready(&file, step.offset)? && page_is_ready(&file, last)?;
+    let all = planned_pages(view, step)?;
     Some(Pages { all, absent: if is_cached { 0 } else { all }, by_reading: true })
+}
+
+/// All pages of the step are cached, on their way at least. Where the kernel does not tell, they are not.
+pub(crate) fn is_cached(view: View<'_>, file: &File, step: Step) -> bool {
+    counted(view, file, step).is_some_and(|pages| pages.absent == 0)
+}
+
+/// As the kernel counts them; `None` where it does not tell.
+fn counted(view: View<'_>, file: &File, step: Step) -> Option<Pages> {
+    let all = planned_pages(view, step)?;
+    let stat = cachestat(file, step.offset, u64::from(step.bytes)).ok()??;
+    Some(Pages { all, absent: all.saturating_sub(stat.cached), by_reading: false })
+}
+
+/// Pages of the step that its file has. A plan may end beyond a file's last page by rounding, never by more; a device has
+/// no size here.
+fn planned_pages(view: View<'_>, step: Step) -> Option<u64> {
+    let planned = view.file(step.file)?;
+    let size = if planned.kind() == FileKind::Regular { planned.identity().size } else { u64::MAX };
+    let end = step.offset.saturating_add(u64::from(step.bytes)).min(size);
+    Some(end.saturating_sub(step.offset).div_ceil(cold_sys::page::page_size()))
 }

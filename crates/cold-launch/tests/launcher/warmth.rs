@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::path::Path;
 
-use cold_launch::{Held, Options, Skip, Weather};
+use cold_launch::{Held, Options, Prospect, Skip, Weather};
 use cold_plan::Plan;
+use cold_plan::plan::Identity;
 use cold_sys::procfs::ProcFs;
 
-use crate::world::{MIB, add_whole, directory, evict, file, plan};
+use crate::world::{MIB, add, add_whole, directory, evict, file, plan};
 
 /// The bytes from `first` to `end` come into the cache, and no others: nothing is read around them.
 fn read(path: &Path, first: u64, end: u64) {
@@ -17,22 +18,33 @@ fn read(path: &Path, first: u64, end: u64) {
     std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, first).expect("read");
 }
 
-/// Whether a start by this plan is warm, looked at closely or not.
-fn is_warm(plan: &Plan, finely: bool) -> bool {
+/// What `do_it` makes of the plan, whatever is cached.
+fn with_prospect<T>(
+    plan: &Plan,
+    options: &Options,
+    do_it: impl FnOnce(Result<Prospect<'_>, Skip>) -> T,
+) -> T {
     let mounts = ProcFs::default().mounts().expect("mounts");
-    let mut options = Options::new(Vec::new());
-    options.guards.finely = finely;
+    let mut options = options.clone();
     // Strangers' hunger for memory is no matter here.
     (options.guards.memory, options.guards.pressure) = (false, false);
     let held = Held::made(plan).expect("a plan");
-    match held.prospect(&mounts, Weather::default(), &options) {
+    let prospect = held.prospect(&mounts, Weather::default(), &options);
+    do_it(prospect)
+}
+
+/// Whether a start by this plan is warm, looked at closely or not.
+fn is_warm(plan: &Plan, finely: bool) -> bool {
+    let mut options = Options::new(Vec::new());
+    options.guards.finely = finely;
+    with_prospect(plan, &options, |prospect| match prospect {
         Ok(prospect) => {
             assert!(prospect.seen().sample.is_some_and(|s| s.absent > 0), "{:?}", prospect.seen());
             false
         }
         Err(Skip::Warm) => true,
         Err(why) => panic!("{why}"),
-    }
+    })
 }
 
 #[test]
@@ -74,4 +86,35 @@ fn a_program_whose_own_file_is_absent_is_cold_whatever_others_keep_and_not_for_a
     assert_eq!((is_warm(&plan, true), is_warm(&plan, false)), (false, false));
     read(&own, 4096, MIB);
     assert_eq!((is_warm(&plan, true), is_warm(&plan, false)), (true, true), "one page of it is absent");
+}
+
+#[test]
+fn what_is_completed_asks_for_the_steps_that_lack_a_page_and_no_others() {
+    let dir = directory();
+    const STEP: u64 = 128 << 10;
+    let end = 4 * STEP + 5000;
+    let data = file(&dir.path().join("data"), end);
+    let mut plan = plan();
+    let identity = Identity::of(&std::fs::metadata(&data).expect("stat"), [0; 20]);
+    // The last one ends beyond the file.
+    let steps = [0, 1, 2, 3].map(|n| (n * STEP, STEP as u32));
+    add(&mut plan, &data, identity, &[&steps[..], &[(4 * STEP, 8192)]].concat(), false);
+    let mut options = Options::new(Vec::new());
+    options.guards.warm = false;
+    let completed = || {
+        with_prospect(&plan, &options, |prospect| {
+            let tally = prospect.expect("can be read").complete().expect("read");
+            (tally.bytes, tally.gone)
+        })
+    };
+    evict(&data);
+    assert_eq!(completed(), (4 * STEP + 8192, 0));
+    read(&data, 0, end);
+    assert_eq!(completed(), (0, 0), "all is there");
+    evict(&data);
+    read(&data, 0, STEP + 4096);
+    read(&data, STEP + 8192, end);
+    assert_eq!(completed(), (STEP, 0), "one page of the second is absent");
+    read(&data, 0, end);
+    assert_eq!(completed(), (0, 0));
 }

@@ -1,11 +1,12 @@
 //! Metadata that a start needs before data: the file systems' own blocks, directories, names.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use cold_model::Dev;
 use cold_model::pages::LiveRuns;
+use cold_model::path_text;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{self, FileIdx, LookupKind, Recording};
 use cold_plan::plan::{FileKind, PAGE, Range};
@@ -14,6 +15,9 @@ use super::With;
 use super::pages::push;
 use super::select::Selection;
 use cold_analyze::clock::DependencyClock;
+
+/// What a lookup returns of a name that is not there: `-ENOENT`.
+const NOT_THERE: i64 = -2;
 
 /// Blocks that were read from block devices because a file system wanted them. Only reading shows them: a
 /// warm start needs them as well, and nobody sees it.
@@ -116,27 +120,50 @@ pub(super) fn interpreters(
     }
 }
 
-/// Names and directories that were found. What is not there is not looked up again.
+/// Names and directories that were found, and of names that were not there one for each directory in which nothing else
+/// is looked up: whoever looks for a program along PATH reads every directory on the way. A missing name costs its start
+/// the directory's block, once; the other names that are missing beside it cost computing only.
 pub(super) fn lookups(recording: &Recording, clock: &DependencyClock, selection: &mut Selection<'_>) {
+    let mut missing: BTreeMap<PathBuf, (String, u64)> = BTreeMap::new();
     for l in recording.lookups.iter().flatten() {
-        if l.result < 0 || !clock.before_ready(l.at) || l.at < clock.exec() && l.kind != LookupKind::Exec {
+        if !clock.before_ready(l.at) || l.at < clock.exec() && l.kind != LookupKind::Exec {
             continue;
         }
-        if l.file.is_some_and(|f| !selection.can_be_named(f)) {
-            continue;
+        if l.result >= 0 {
+            found(recording, l, clock.need(l.at, l.tid), selection);
+        } else if l.result == NOT_THERE
+            && let Some(path) = l.place()
+            && let Some(directory) = path_text::decode(&path).parent()
+        {
+            let path = path.into_owned();
+            // The first in the order of names, not in time, which threads and temporary names change.
+            let first = missing.entry(directory.to_owned()).or_insert_with(|| (path.clone(), u64::MAX));
+            first.0 = path.min(std::mem::take(&mut first.0));
+            first.1 = first.1.min(clock.need(l.at, l.tid));
         }
-        let row = l.file.and_then(|f| recording.files.get(f as usize));
-        let directory = row.is_some_and(|f| f.kind == recording::FileKind::Directory);
-        let need_ns = clock.need(l.at, l.tid);
-        let listed = l.kind == LookupKind::List;
-        let opened = directory && l.kind == LookupKind::Open;
-        let kind = if listed || opened { FileKind::Directory } else { FileKind::Name };
-        // A listing is of an open directory, whose path the call does not name.
-        let known = row.filter(|_| listed).and_then(|f| f.path.as_deref());
-        // What is named below a root that is not seen from here cannot be named by a plan.
-        let path = if l.path.is_some() { l.place() } else { known.map(Cow::Borrowed) };
-        if let Some(path) = path {
-            selection.name(&path, kind, need_ns);
-        }
+    }
+    let chosen = selection.paths();
+    let within: HashSet<&Path> =
+        chosen.iter().flat_map(|p| [Some(p.as_path()), p.parent()]).flatten().collect();
+    for (path, need_ns) in missing.into_iter().filter(|(d, _)| !within.contains(d.as_path())).map(|m| m.1) {
+        selection.name(&path, FileKind::Name, need_ns);
+    }
+}
+
+fn found(recording: &Recording, l: &recording::Lookup, need_ns: u64, selection: &mut Selection<'_>) {
+    if l.file.is_some_and(|f| !selection.can_be_named(f)) {
+        return;
+    }
+    let row = l.file.and_then(|f| recording.files.get(f as usize));
+    let directory = row.is_some_and(|f| f.kind == recording::FileKind::Directory);
+    let listed = l.kind == LookupKind::List;
+    let opened = directory && l.kind == LookupKind::Open;
+    let kind = if listed || opened { FileKind::Directory } else { FileKind::Name };
+    // A listing is of an open directory, whose path the call does not name.
+    let known = row.filter(|_| listed).and_then(|f| f.path.as_deref());
+    // What is named below a root that is not seen from here cannot be named by a plan.
+    let path = if l.path.is_some() { l.place() } else { known.map(Cow::Borrowed) };
+    if let Some(path) = path {
+        selection.name(&path, kind, need_ns);
     }
 }

@@ -307,7 +307,6 @@ fn metadata_is_names_directories_and_blocks() {
     lookup(&mut r, 6, LookupKind::List, "/etc/conf.d", 3, Some(dir));
     lookup(&mut r, 7, LookupKind::Stat, "/usr/lib/link", 0, Some(0));
     lookup(&mut r, 8, LookupKind::Open, "/usr/bin/prog", 3, Some(0));
-    lookup(&mut r, 9, LookupKind::Open, "/not/there", -2, None);
     lookup(&mut r, 9, LookupKind::Stat, "/proc/self/maps", 0, None);
     // Below other roots: one that is seen from here, and one that is not.
     for root in ["/srv/image", ""] {
@@ -330,6 +329,35 @@ fn metadata_is_names_directories_and_blocks() {
     assert_eq!(s.sees, Sees { pages: true, lookups: true, metadata: true });
     // A file is needed from its first lookup on.
     assert_eq!(s.files[3].need_ns, 7_000_000);
+}
+
+#[test]
+fn of_missing_names_one_stays_for_each_directory_in_which_nothing_else_is_looked_up() {
+    let mut r = recording();
+    touch(&mut r, 20, 10, 0, 0..1, TouchKind::Fault);
+    let dir = file(&mut r, "/srv/listed", 1);
+    r.files[dir as usize].kind = Kind::Directory;
+    for (at, path) in [
+        (5, "/usr/local/bin/ld"),
+        (6, "/usr/local/bin/as"),
+        (6, "/usr/lib/absent"),
+        (7, "/srv/listed/absent"),
+        (7, "relative"),
+        (7, "/proc/absent"),
+    ] {
+        lookup(&mut r, at, LookupKind::Stat, path, -2, None);
+    }
+    // Not let in is another matter than not there.
+    lookup(&mut r, 8, LookupKind::Open, "/root/secret/x", -13, None);
+    lookup(&mut r, 8, LookupKind::Stat, "/usr/lib/link", 0, Some(0));
+    lookup(&mut r, 8, LookupKind::List, "/srv/listed", 3, Some(dir));
+    // What a container does not find says nothing of the directory that has its name here.
+    r.lookup(9, LookupKind::Stat, "/opt/absent", -2).root = Some(String::new());
+    let s = observe(&r, &With::default()).expect("teaches");
+    let names: Vec<_> = s.files.iter().filter(|f| f.kind == FileKind::Name).collect();
+    let at: Vec<_> = names.iter().map(|f| (f.path.to_str().unwrap_or(""), f.need_ns)).collect();
+    // In the order of names, which the next start has as well; needed as early as the first of them.
+    assert_eq!(at, [("/usr/local/bin/as", 4_000_000), ("/usr/lib/link", 7_000_000)]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cold_launch::{Held, Options, Skip, Tally};
 use cold_model::{Bytes, Nanos, path_text};
-use cold_service::keep::{self, Candidate, Facts, Keeper, Uses};
+use cold_service::keep::{self, Candidate, Facts, Keeper, Uses, Why};
 use cold_sys::detached::{IoPriority, set_io_priority};
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
@@ -34,11 +34,12 @@ const DAY: f64 = 86_400e9;
 pub(crate) struct Kept {
     /// Times that something had emptied the cache and it was read again.
     pub(crate) times: u64,
-    /// Plans read the last time.
+    /// Plans gone through the last time.
     pub(crate) plans: u64,
-    /// Bytes asked for the last time; those of pages that were there already included.
+    /// Bytes asked for the last time: of steps that lacked a page, as far as the kernel tells.
     pub(crate) bytes: u64,
-    /// Bytes asked for all times, by those too that a cold start cut short, which are no time.
+    /// Bytes asked for all times, by those too that a cold start cut short, which are no time, and of what had gone
+    /// again behind them.
     pub(crate) all_bytes: u64,
 }
 
@@ -60,10 +61,10 @@ pub(crate) fn run(shared: &Shared, may_read: bool) {
             shared.recorder.add(Entry::Event { what: "emptied", detail });
         }
         let rests = shared.rests();
-        let is_time = keeper.is_time(facts, monotonic());
-        if is_time && (!may_read || (!rests && read_all(&proc, shared))) {
+        let Some(why) = keeper.is_time(facts, monotonic()) else { continue };
+        if !may_read || (!rests && read_all(&proc, shared, why)) {
             // What this reading itself moved is no reason for another one.
-            keeper.has_read(self::facts(&proc, shared).unwrap_or(facts));
+            keeper.has_read(why, self::facts(&proc, shared).unwrap_or(facts), monotonic());
         }
     }
 }
@@ -96,7 +97,7 @@ fn facts(proc: &ProcFs, shared: &Shared) -> Option<Facts> {
 }
 
 /// Whether it came to an end: a cold start, or a pause, goes first.
-fn read_all(proc: &ProcFs, shared: &Shared) -> bool {
+fn read_all(proc: &ProcFs, shared: &Shared, why: Why) -> bool {
     let programs = shared.machine().programs.clone();
     let now = monotonic();
     let of = |p: &Arc<Program>| Candidate { score: p.uses().score(now), bytes: p.reads };
@@ -121,10 +122,16 @@ fn read_all(proc: &ProcFs, shared: &Shared) -> bool {
     }
     let mut counts = shared.counts();
     let before = counts.tally.kept;
-    counts.tally.kept = Kept { times: before.times + 1, all_bytes: before.all_bytes + kept.bytes, ..kept };
+    let all_bytes = before.all_bytes + kept.bytes;
+    counts.tally.kept = match why {
+        Why::Emptied => Kept { times: before.times + 1, all_bytes, ..kept },
+        Why::Again => Kept { all_bytes, ..before },
+    };
     drop(counts);
-    let detail = format!("{}, {}", plural(kept.plans, "plan"), Bytes(kept.bytes));
-    shared.recorder.add(Entry::Event { what: "kept", detail });
+    if why == Why::Emptied {
+        let detail = format!("{}, {}", plural(kept.plans, "plan"), Bytes(kept.bytes));
+        shared.recorder.add(Entry::Event { what: "kept", detail });
+    }
     true
 }
 
@@ -143,8 +150,10 @@ fn room(proc: &ProcFs) -> u64 {
 
 fn read(held: &Held, room: u64, shared: &Shared) -> Result<Tally, Skip> {
     let machine = shared.machine().clone();
-    let options = Options { budget: Some(room), deadline: LONGEST, ..options() };
-    held.prospect(&machine.mounts, machine.weather, &options)?.read()
+    let mut options = Options { budget: Some(room), deadline: LONGEST, ..options() };
+    // A plan of which nearly all is there lacks the rest all the same.
+    options.guards.warm = false;
+    held.prospect(&machine.mounts, machine.weather, &options)?.complete()
 }
 
 /// What the history says of earlier starts.

@@ -1,6 +1,9 @@
 //! One start that is recorded while nobody asks for it, and the plan of it.
 
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cold_journal::{Guard, Journal};
@@ -9,7 +12,7 @@ use cold_model::recording::manifest::{READY_AT_EXIT, StackMethod, Subject, Tier}
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Manifest, Recording};
 use cold_model::{Known, Nanos};
-use cold_plan::plan::{FileKind, Key};
+use cold_plan::plan::{FileKind, Key, PlanFile};
 use cold_prefetch::StartNeeds;
 use cold_service::learning::is_seen;
 use cold_sys::pidfd::PidFd;
@@ -143,9 +146,8 @@ impl Armed {
     fn learn(&self, inner: &Inner, key: &Key, ready: &Ready, recording: &Recording) -> Result<(), String> {
         let excluded = [inner.store.directory().to_owned(), self.path.clone()];
         let start = cold_prefetch::observe(recording, &beside(&excluded)).map_err(|e| e.to_string())?;
-        // Files, directories and names that only some may see are not to be read about in a plan that everybody may.
-        // Of a disk it holds numbers of blocks.
-        let start = start.without(&|file| file.kind != FileKind::BlockDevice && !inner.is_open(&file.path));
+        let shown = open_to_all(&start.files, &|path| inner.is_open(path));
+        let start = start.without(&|file| !shown.contains(&file.path));
         if start.readable() == 0 {
             return Err("it needs no file that everybody may read".to_owned());
         }
@@ -163,6 +165,24 @@ impl Armed {
         plans::call(&locked, &plan.key, &recording.manifest.command);
         Ok(())
     }
+}
+
+/// The paths of these files that everybody may know, as everybody may read the plan: not of files, directories and names
+/// that only some may see. Of a disk it holds numbers of blocks. A name that is missing tells what somebody looked for: it
+/// is shown where everybody may list its directory, and a file of this name lies elsewhere for everybody to see (a program
+/// that is looked for along PATH).
+fn open_to_all(files: &[PlanFile], is_open: &dyn Fn(&Path) -> bool) -> HashSet<PathBuf> {
+    let device = |file: &PlanFile| file.kind == FileKind::BlockDevice;
+    let (open, hidden): (Vec<_>, Vec<_>) = files.iter().partition(|file| device(file) || is_open(&file.path));
+    let known: HashSet<&OsStr> = open.iter().filter_map(|file| file.path.file_name()).collect();
+    let is_missing = |file: &&PlanFile| {
+        file.kind == FileKind::Name
+            && file.path.file_name().is_some_and(|name| known.contains(name))
+            && file.path.parent().is_some_and(is_open)
+            && file.path.symlink_metadata().is_err_and(|e| e.kind() == ErrorKind::NotFound)
+    };
+    let missing = hidden.into_iter().filter(is_missing);
+    missing.chain(open.iter().copied()).map(|file| file.path.clone()).collect()
 }
 
 /// How much of the start had passed when its pages began to be seen: from its exec, else from when it was heard of.
@@ -212,5 +232,46 @@ fn until_ready(inner: &Inner, process: &PidFd, at: Nanos) -> Result<Ready, Strin
         } else if now.saturating_sub(awake.0) >= REST {
             return Ok(Ready { at: awake.0, goes_on: true, own_cpu: awake.1 });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn of_missing_names_a_plan_for_everybody_has_those_that_are_seen_elsewhere() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for (name, mode) in [("", 0o755), ("bin", 0o755), ("empty", 0o755), ("own", 0o700)] {
+            let made = dir.path().join(name);
+            std::fs::create_dir_all(&made).expect("made");
+            std::fs::set_permissions(&made, PermissionsExt::from_mode(mode)).expect("set");
+        }
+        for (name, mode) in [("bin/tool", 0o755), ("bin/secret", 0o600)] {
+            let made = dir.path().join(name);
+            std::fs::write(&made, "1").expect("written");
+            std::fs::set_permissions(&made, PermissionsExt::from_mode(mode)).expect("set");
+        }
+        let names = [
+            ("bin/tool", FileKind::Regular),
+            ("bin/secret", FileKind::Regular),
+            ("empty/tool", FileKind::Name),
+            ("empty/secret", FileKind::Name),
+            ("empty/diary", FileKind::Name),
+            ("own/tool", FileKind::Name),
+        ];
+        let files = names.map(|(name, kind)| PlanFile {
+            path: dir.path().join(name),
+            kind,
+            identity: cold_plan::plan::Identity::default(),
+            need_ns: 1,
+            uses: 1,
+            exact: false,
+        });
+        let shown = open_to_all(&files, &cold_sys::place::everybody_may_read);
+        let wanted = ["bin/tool", "empty/tool"].map(|name| dir.path().join(name));
+        assert_eq!(shown, HashSet::from(wanted));
     }
 }
