@@ -3,7 +3,8 @@
 
 `learn` starts each program twice cold under a service that learns by itself. `measure` starts it further: cold (the
 service is paused), launched (paused, by cold-launch), served and warm, in random order, rounds interleaved.
-`keep` lets a program take memory until nearly no file is cached, waits 30 s, and starts the five most used ones. `table` prints what was measured.
+`keep` lets a program take memory until nearly no file is cached, waits 30 s, and starts the five most used ones; again with
+nothing taken, and with the pages of all plans locked. `table` prints what was measured.
 `storm` starts thousands of programs: one that the kernel tells of and one that it does not, start by start in turns, so that
 both meet the same machine; without a service, again without one, with one, and with a listener alone that reads nothing
 (what the kernel takes to tell of a start).
@@ -13,6 +14,7 @@ COLD=path of a release build, with cold-launch beside it.
 """
 
 import argparse
+import ctypes
 import json
 import mmap
 import os
@@ -30,6 +32,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 HOST = "x86_64-unknown-linux-gnu"
 COLD = pathlib.Path(os.environ.get("COLD", ROOT / f"target/{HOST}/release/cold"))
 LAUNCH = COLD.with_name("cold-launch")
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.mmap.restype = ctypes.c_void_p
+LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+LIBC.mlock.argtypes = LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 # Options of one dash and more than a letter may hold a password, so their starts are not learnt.
 PROGRAMS = {
@@ -215,7 +221,9 @@ class Bench:
             own = os.path.realpath(argv[0])
             self.drop()
             self.start(argv)
-            noticed = self.until(lambda: self.status()["service"]["learning"]["armed"], 4)
+            # What this program started, or others did, may wait to be learnt as well.
+            noticed = self.until(lambda: any(w["executable"] == own for w in self.learning()["waiting"]), 4)
+            noticed = noticed and self.until(lambda: self.learning()["armed"], 4)
             self.drop()
             self.start(argv)
 
@@ -226,18 +234,21 @@ class Bench:
                                         capture_output=True, text=True)
                 return listed.returncode == 0 and any(p["executable"] == own for p in json.loads(listed.stdout)["plans"])
 
-            def reasons(now):
-                return [w["why"] for w in now["service"]["learning"]["waiting"] if w["executable"] == own and w["why"]]
+            def reasons():
+                return [w["why"] for w in self.learning()["waiting"] if w["executable"] == own and w["why"]]
 
-            self.until(lambda: has_plan() or reasons(self.status()), 15 if noticed else 1)
+            self.until(lambda: has_plan() or reasons(), 15 if noticed else 1)
             if has_plan():
                 told[name] = "learnt"
             else:
-                why = reasons(self.status())
+                why = reasons()
                 told[name] = why[-1] if why else "recorded, and nothing came of it" if noticed else "was not cold enough to be noticed"
             print(f"{name}: {told[name]}", flush=True)
         self.end()
         known.write_text(json.dumps(told))
+
+    def learning(self):
+        return self.status()["service"]["learning"]
 
     def learnt(self):
         told = json.loads((self.work / "learnt.json").read_text())
@@ -269,9 +280,10 @@ class Bench:
         self.end()
 
     def keep(self):
-        """Rest, half of the time behind a hog (or with --drop behind a dropped cache, which takes names and inodes, too),
-        then the five most used. Rest alone is the control: whoever has not run for a while finds the processor's own
-        caches empty, too."""
+        """Rest, or rest behind a hog (or with --drop behind a dropped cache, which takes names and inodes, too), then the
+        five most used. Rest alone is one control: whoever has not run for a while finds the processor's own caches empty,
+        too. Rest behind a hog that cannot take the pages of the plans, as they are locked, is the other: no reading of
+        pages can be better than that."""
         names = list(self.learnt())[:5]
         programs = {name: self.programs[name] for name in names}
         self.begin("--no-learn", "--control-every", "0")
@@ -279,30 +291,50 @@ class Bench:
             for _ in range(3):
                 self.start(argv)
         times = {name: {"warm": [self.start(argv) for _ in range(5)]} for name, argv in programs.items()}
-        for attempt in range(2 * self.options.rounds):
-            # The control first: behind a hog a program may lack pages that the one start does not bring back.
-            kind = "after" if attempt % 2 else "rested"
+        # Rest first: behind a hog a program may lack pages that the one start does not bring back.
+        kinds = ["rested", "after"] if self.options.drop else ["rested", "after", "locked"]
+        for attempt in range(len(kinds) * self.options.rounds):
+            kind = kinds[attempt % len(kinds)]
             cached = None
-            if kind == "after":
+            locked = self.planned_files() if kind == "locked" else []
+            held = [Locked(path) for path in locked]
+            if kind != "rested":
                 cached = self.drop() if self.options.drop else hog()
             before = vmstat()
             time.sleep(self.options.rest)
             after = vmstat()
             for name, argv in random.sample(sorted(programs.items()), len(programs)):
                 times[name].setdefault(kind, []).append(self.start(argv))
+            held.clear()
             stolen = after["pgsteal_file"] + after["pgsteal_anon"] - before["pgsteal_file"] - before["pgsteal_anon"]
             kept = self.status()["service"]["kept"]
             times.setdefault("rests", []).append({"kind": kind, "stolen": stolen, "kept": kept, "cached_kib": cached})
             hogged = f", KiB of files cached before and behind the hog: {cached}" if cached else ""
-            print(f"{kind} {attempt // 2 + 1}: {stolen} pages reclaimed in the rest, kept {kept}{hogged}", flush=True)
+            print(f"{kind} {attempt // len(kinds) + 1}: {stolen} pages reclaimed in the rest, kept {kept}{hogged}", flush=True)
         (self.work / "keep.json").write_text(json.dumps(times))
         self.end()
-        print("| | warm, one after the other | after rest | emptied, after rest | / warm | / after rest |\n|---|---|---|---|---|---|")
+        columns = ["warm", *kinds]
+        heads = {"warm": "warm, one after the other", "rested": "after rest", "after": "emptied, after rest",
+                 "locked": "emptied, pages locked, after rest"}
+        print("| | " + " | ".join(heads[kind] for kind in columns) + " | emptied / warm | / after rest | / pages locked |")
+        print("|---" * (len(columns) + 4) + "|")
         for name in programs:
-            cells = {kind: sorted(times[name][kind]) for kind in ("warm", "rested", "after")}
-            warm, rested, late = (statistics.median(v) for v in cells.values())
-            shown = " | ".join(f"{statistics.median(v):.1f} ({v[0]:.1f}–{v[-1]:.1f})" for v in cells.values())
-            print(f"| `{name}` | {shown} | {late / warm:.2f} | {late / rested:.2f} |")
+            cells = {kind: sorted(times[name][kind]) for kind in columns}
+            middle = {kind: statistics.median(v) for kind, v in cells.items()}
+            shown = " | ".join(f"{middle[kind]:.1f} ({v[0]:.1f}–{v[-1]:.1f})" for kind, v in cells.items())
+            ratios = (f"{middle['after'] / middle[kind]:.2f}" if kind in middle else "" for kind in ("warm", "rested", "locked"))
+            print(f"| `{name}` | {shown} | " + " | ".join(ratios) + " |")
+
+    def planned_files(self):
+        """Files of which a plan of the store has pages."""
+        def cold(*words):
+            command = [COLD, "prefetch", "--store", self.work / "plans", *words]
+            return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+        files = set()
+        for plan in cold("list", "--json")["plans"]:
+            files.update(f["path"] for f in cold("export", plan["name"])["files"] if f["kind"] == "regular")
+        return sorted(files)
 
     def storm(self):
         """Starts in turns of a program on the disk, which is told of, and of one in memory, which nobody listens to, both with
@@ -386,21 +418,40 @@ def memory_kib(name):
     return int(dict(line.split(":") for line in lines)[name].split()[0])
 
 
+class Locked:
+    """The pages of a file, in memory as long as this is."""
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            self.bytes = os.fstat(file.fileno()).st_size
+            self.address = LIBC.mmap(None, self.bytes, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
+        if self.address == ctypes.c_void_p(-1).value or LIBC.mlock(self.address, self.bytes):
+            raise OSError(ctypes.get_errno(), f"cannot lock {path}")
+
+    def __del__(self):
+        LIBC.munmap(self.address, self.bytes)
+
+
+def cached_kib():
+    """Kibibytes of files that are cached and not locked."""
+    return memory_kib("Cached") - memory_kib("Shmem") - memory_kib("Mlocked")
+
+
 def hog():
     """Takes memory, touches it until less than 24 MiB of files are in the cache, and ends; killed first where there is too
     little. Kibibytes of files that were cached before and afterwards."""
-    before = memory_kib("Cached") - memory_kib("Shmem")
+    before = cached_kib()
     pid = os.fork()
     if pid:
         os.waitpid(pid, 0)
-        return before, memory_kib("Cached") - memory_kib("Shmem")
+        return before, cached_kib()
     try:
         pathlib.Path("/proc/self/oom_score_adj").write_text("1000")
         memory = mmap.mmap(-1, memory_kib("MemTotal") << 10)
         chunk = b"\1" * (1 << 20)
         for at in range(0, len(memory) - len(chunk), len(chunk)):
             memory[at:at + len(chunk)] = chunk
-            if at % (16 << 20) == 0 and memory_kib("Cached") - memory_kib("Shmem") < 24 << 10:
+            if at % (16 << 20) == 0 and cached_kib() < 24 << 10:
                 break
     finally:
         os._exit(0)

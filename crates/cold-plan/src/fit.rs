@@ -64,7 +64,11 @@ impl<'a> Fit<'a> {
         for (file, reads) in plan.files.iter().zip(plan.reads_by_file()) {
             let why = match file.kind {
                 FileKind::Regular => misfit(&file.identity, &file.path, build_id),
-                _ => file.path.symlink_metadata().is_err().then_some(Misfit::Gone),
+                FileKind::Directory | FileKind::BlockDevice => {
+                    file.path.symlink_metadata().is_err().then_some(Misfit::Gone)
+                }
+                // It may have been missing already.
+                FileKind::Name => None,
             };
             if let Some(why) = why {
                 fit.stale_bytes += reads.bytes;
@@ -124,6 +128,13 @@ mod tests {
         let fit = Fit::of(&plan, &none);
         assert_eq!((fit.stale.len(), fit.executable, fit.bytes), (0, None, 100 << 12));
         assert!(!fit.should_be_learnt_again());
+        for kind in [FileKind::Name, FileKind::Directory] {
+            plan.files.push(PlanFile { path: dir.path().join("none"), kind, ..plan.files[0].clone() });
+        }
+        let gone = [Stale { path: &dir.path().join("none"), why: Misfit::Gone, bytes: 0 }];
+        // The directory. The name may have been missing already.
+        assert_eq!(Fit::of(&plan, &none).stale, gone);
+        plan.files.truncate(3);
         // Touched: its build-id tells.
         std::fs::File::open(&plan.files[2].path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
         assert_eq!(Fit::of(&plan, &|_| [7; 20]).stale, []);

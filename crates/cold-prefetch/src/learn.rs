@@ -202,7 +202,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<StartNeeds, Tea
         pages::add_opened(&mut ranges, opened, &clock, &mut selection, page);
     }
     metadata::interpreters(recording, &clock, with, &mut selection);
-    metadata::lookups(recording, &clock, &mut selection);
+    metadata::lookups(recording, &clock, with, &mut selection);
     metadata::blocks(recording, &clock, with, &mut selection, &mut ranges);
     if let Some(inode) = with.inode {
         names::thin(&mut selection, &ranges, inode);

@@ -10,6 +10,9 @@ use cold_sys::procfs::ProcFs;
 
 use crate::world::{MIB, add, add_whole, directory, evict, file, plan};
 
+/// What a step of the plans here may read at most.
+const STEP: u64 = 128 << 10;
+
 /// The bytes from `first` to `end` come into the cache, and no others: nothing is read around them.
 fn read(path: &Path, first: u64, end: u64) {
     let file = File::open(path).expect("open");
@@ -91,7 +94,6 @@ fn a_program_whose_own_file_is_absent_is_cold_whatever_others_keep_and_not_for_a
 #[test]
 fn what_is_completed_asks_for_the_steps_that_lack_a_page_and_no_others() {
     let dir = directory();
-    const STEP: u64 = 128 << 10;
     let end = 4 * STEP + 5000;
     let data = file(&dir.path().join("data"), end);
     let mut plan = plan();

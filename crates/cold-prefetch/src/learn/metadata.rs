@@ -123,8 +123,13 @@ pub(super) fn interpreters(
 /// Names and directories that were found, and of names that were not there one for each directory in which nothing else
 /// is looked up: whoever looks for a program along PATH reads every directory on the way. A missing name costs its start
 /// the directory's block, once; the other names that are missing beside it cost computing only.
-pub(super) fn lookups(recording: &Recording, clock: &DependencyClock, selection: &mut Selection<'_>) {
-    let mut missing: BTreeMap<PathBuf, (String, u64)> = BTreeMap::new();
+pub(super) fn lookups(
+    recording: &Recording,
+    clock: &DependencyClock,
+    with: &With<'_>,
+    selection: &mut Selection<'_>,
+) {
+    let mut missing: BTreeMap<PathBuf, (PathBuf, u64)> = BTreeMap::new();
     for l in recording.lookups.iter().flatten() {
         if !clock.before_ready(l.at) || l.at < clock.exec() && l.kind != LookupKind::Exec {
             continue;
@@ -133,11 +138,11 @@ pub(super) fn lookups(recording: &Recording, clock: &DependencyClock, selection:
             found(recording, l, clock.need(l.at, l.tid), selection);
         } else if l.result == NOT_THERE
             && let Some(path) = l.place()
-            && let Some(directory) = path_text::decode(&path).parent()
         {
-            let path = path.into_owned();
+            let path = first_missing(&path_text::decode(&path), with);
+            let Some(directory) = path.parent().map(Path::to_owned) else { continue };
             // The first in the order of names, not in time, which threads and temporary names change.
-            let first = missing.entry(directory.to_owned()).or_insert_with(|| (path.clone(), u64::MAX));
+            let first = missing.entry(directory).or_insert_with(|| (path.clone(), u64::MAX));
             first.0 = path.min(std::mem::take(&mut first.0));
             first.1 = first.1.min(clock.need(l.at, l.tid));
         }
@@ -146,8 +151,16 @@ pub(super) fn lookups(recording: &Recording, clock: &DependencyClock, selection:
     let within: HashSet<&Path> =
         chosen.iter().flat_map(|p| [Some(p.as_path()), p.parent()]).flatten().collect();
     for (path, need_ns) in missing.into_iter().filter(|(d, _)| !within.contains(d.as_path())).map(|m| m.1) {
-        selection.name(&path, FileKind::Name, need_ns);
+        selection.name(&path_text::encode(&path), FileKind::Name, need_ns);
     }
+}
+
+/// Where the directory of a missing name is missing itself, what of the path is the first that is, as far as file systems
+/// tell: of the many places that the loader tries below a directory that it has already looked into.
+fn first_missing(path: &Path, with: &With<'_>) -> PathBuf {
+    let is_there = |path: &Path| with.inode.is_some_and(|inode| inode(&path.join(".")).is_some());
+    let deepest = path.ancestors().skip(1).position(is_there);
+    path.ancestors().nth(deepest.unwrap_or(0)).unwrap_or(path).to_owned()
 }
 
 fn found(recording: &Recording, l: &recording::Lookup, need_ns: u64, selection: &mut Selection<'_>) {
@@ -167,3 +180,6 @@ fn found(recording: &Recording, l: &recording::Lookup, need_ns: u64, selection: 
         selection.name(&path, kind, need_ns);
     }
 }
+
+#[cfg(test)]
+mod tests;
