@@ -1,7 +1,7 @@
 //! Requests to end: Ctrl-C, a closed terminal, `kill`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -9,6 +9,8 @@ use signal_hook::iterator::Signals;
 
 use crate::exit::Failure;
 
+/// Signals that ask for the end.
+const ENDS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 /// A second request to end is meant when it comes this much later.
 const INSIST: Duration = Duration::from_secs(1);
 
@@ -17,8 +19,12 @@ const INSIST: Duration = Duration::from_secs(1);
 /// `timeout` and terminals send it to a process and to its group.
 pub(crate) fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let set = Arc::clone(&flag);
+    // By the handler itself: Ctrl-C ends the program as well, which may be seen before a thread of ours has run, and is
+    // then no failure of the program's.
+    for signal in ENDS {
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    let mut signals = Signals::new(ENDS)?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         let mut first = None;
         for signal in signals.forever() {
@@ -26,7 +32,6 @@ pub(crate) fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
             if since >= INSIST {
                 crate::exit::now(128 + signal);
             }
-            set.store(true, Ordering::Relaxed);
         }
     })?;
     Ok(flag)
