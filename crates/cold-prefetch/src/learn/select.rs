@@ -186,11 +186,14 @@ impl<'a> Selection<'a> {
 
     /// A directory or name, if it can be planned and is not yet there as something better.
     pub(super) fn name(&mut self, path: &str, kind: FileKind, need_ns: u64) {
-        let Some(path) = self.place(&path_text::decode(path)) else { return };
-        if path == Path::new("/") || self.in_unreal_place(&path) {
-            return;
+        if let Some(path) = self.nameable(&path_text::decode(path)) {
+            self.put(path, kind, Identity::default(), need_ns);
         }
-        self.put(path, kind, Identity::default(), need_ns);
+    }
+
+    /// The path as plans have it, if a plan can name it.
+    pub(super) fn nameable(&self, path: &Path) -> Option<PathBuf> {
+        self.place(path).filter(|path| path != Path::new("/") && !self.in_unreal_place(path))
     }
 
     fn put(&mut self, path: PathBuf, kind: FileKind, identity: Identity, need_ns: u64) -> u32 {
