@@ -156,13 +156,17 @@ mod root {
         let _machine = together();
         let place = Sandbox::new();
         place.file("data", 24 * MIB);
-        // Ready at once; only the answer reads the file.
+        // Ready at once; only the answer reads the file, piece by piece from its end, so that no read-ahead hides the
+        // waits: read from its beginning it is waited for 0.7 to 3 ms, and one page of another file was once 1.4 ms.
         let server = "
-import http.server, sys
+import http.server, os, sys
 class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        with open(sys.argv[2], 'rb') as data:
-            size = len(data.read())
+        data = os.open(sys.argv[2], os.O_RDONLY)
+        os.posix_fadvise(data, 0, 0, os.POSIX_FADV_RANDOM)
+        pieces = range(os.fstat(data).st_size - 65536, -1, -65536)
+        size = sum(len(os.pread(data, 65536, at)) for at in pieces)
+        os.close(data)
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b'%d' % size)
