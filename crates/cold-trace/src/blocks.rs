@@ -54,6 +54,8 @@ pub enum Fact {
     },
     /// The perf events by whose numbers the records are understood.
     PerfEvents(Vec<PerfEvent>),
+    /// The BPF records tell what is mapped where, no perf records.
+    AreasByBpf,
     /// The recorder's mounts.
     Mounts(Vec<Mount>),
     /// A process that already ran when the recording began.

@@ -51,6 +51,13 @@ pub const STALL_WOKEN: u32 = 2;
 /// [`Off::state`]: it could have gone on.
 pub const OFF_RUNNABLE: u32 = 4;
 
+/// [`Area::prot`]: what is written there goes to the file.
+pub const AREA_SHARED: u32 = 8;
+/// [`Area::state`]: what is mapped there has this protection from now on.
+pub const AREA_PROTECTED: u32 = 1;
+/// [`Area::state`]: the first of an exec's new image; nothing else is mapped.
+pub const AREA_IMAGE: u32 = 2;
+
 /// [`ReadaheadEvent::kind`]: the reader waits for it.
 pub const READAHEAD_SYNC: u32 = 1;
 /// [`ReadaheadEvent::kind`]: the reader goes on meanwhile.
@@ -59,7 +66,7 @@ pub const READAHEAD_ASYNC: u32 = 2;
 pub const READAHEAD_ORDER: u32 = 3;
 
 /// Names of the classes of lost events, in the order of `enum cold_loss`.
-pub const LOSSES: [&str; 13] = [
+pub const LOSSES: [&str; 14] = [
     "files",
     "processes",
     "touches",
@@ -73,6 +80,7 @@ pub const LOSSES: [&str; 13] = [
     "task_state",
     "request_state",
     "calls_of_32_bit_programs",
+    "mappings",
 ];
 
 /// Why a stream cannot be read on.
@@ -173,6 +181,8 @@ pub enum Event<'a> {
     Off(Off),
     /// The task of the header woke the recorder, which waited for its output.
     Heard,
+    /// A mapping, or a new protection of one.
+    Area(Area),
     /// A system call.
     Call(Call<'a>),
     /// A fault by address.

@@ -208,7 +208,9 @@ impl Session {
         session.fact(&Fact::Manifest(Box::new(session.manifest.clone())))?;
         if let Some(bpf) = &session.bpf {
             session.fact(&Fact::KernelFunctions(kernel::functions(bpf)))?;
-            if !session.armed {
+            if kernel::tells_areas(bpf) {
+                session.fact(&Fact::AreasByBpf)?;
+            } else if !session.armed {
                 session.side_band(None);
             }
         }
@@ -295,13 +297,13 @@ impl Session {
     fn wakes(&mut self, pid: u32) {
         self.counters = facts::disk_counters(&self.proc);
         self.mapped_huge = facts::mapped_huge(&self.proc);
-        if matches!(self.tier, Tier::A | Tier::B) {
+        if self.bpf.as_ref().is_some_and(|bpf| !kernel::tells_areas(bpf)) {
             self.side_band(Some(pid));
         }
     }
 
-    /// Mappings of a process and of what it starts, else of everybody, beside the BPF programs; without them addresses
-    /// have no files.
+    /// Mappings of a process and of what it starts, else of everybody, beside BPF programs that do not tell them; without
+    /// them addresses have no files.
     fn side_band(&mut self, whom: Option<u32>) {
         let plan = PerfPlan { faults: false, user_only: false, stack: UserStacks::None, buffer: BUFFER };
         let mut rings = Rings::new(plan, facts::online_cpus(&self.sys));

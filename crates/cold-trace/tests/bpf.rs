@@ -17,10 +17,11 @@ mod root {
     use cold_model::recording::manifest::Tier;
     use cold_trace::bpf::{BpfOptions, BpfRecorder, Follow, Stacks};
     use cold_trace::raw::{
-        BORROWED, Doing, Event, FILE_DELETED, FILE_FULL, FILE_SHMEM, Id, PART_ANON, STALL_WOKEN, records,
+        AREA_PROTECTED, BORROWED, Doing, Event, FILE_DELETED, FILE_FULL, FILE_SHMEM, Id, PART_ANON,
+        STALL_WOKEN, records,
     };
 
-    use super::support::{actor, cold_file, evict, is, ready, record, scratch};
+    use super::support::{actor, cold_file, evict, is, maps32, ready, record, record_of, scratch};
 
     const PAGES: [u64; 3] = [0, 7, 300];
 
@@ -345,6 +346,34 @@ mod root {
         });
         let copied = copied.count();
         assert!((200..=280).contains(&copied), "the first ones, then one in 64: {copied}");
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn mappings_of_32_bit_programs_are_told() {
+        if !ready() {
+            return;
+        }
+        let dir = scratch();
+        let path = cold_file(dir.path(), "mapped by 32 bits", 4);
+        let seen = record_of(maps32(), &BpfOptions::default(), &[path.to_str().unwrap()]);
+        if !seen.tells_areas {
+            return; // by perf events, before Linux 6.7
+        }
+        let areas = seen.of_actor().into_iter().filter_map(|record| match record.event {
+            Event::Area(area) => Some(area),
+            _ => None,
+        });
+        let areas: Vec<_> = areas.skip_while(|area| !is(area.file, &path)).collect();
+        let [mapped, protected] = areas[..] else { panic!("{areas:?}") };
+        assert_eq!((mapped.bytes, mapped.offset, mapped.prot, mapped.state), (8192, 4096, 1, 0));
+        assert_eq!((protected.address, protected.bytes), (mapped.address, 4096));
+        assert_eq!((protected.prot, protected.state), (5, AREA_PROTECTED));
+        assert!(
+            seen.finished.lost.keys().all(|class| class == "calls_of_32_bit_programs"),
+            "{:?}",
+            seen.finished.lost
+        );
     }
 
     #[test]

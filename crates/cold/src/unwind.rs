@@ -21,7 +21,7 @@ impl Tables {
             return;
         }
         self.unwinder.clear(place.pid);
-        for area in place.space.areas().filter(|a| a.executable) {
+        for area in place.space.areas().filter(|a| a.executable()) {
             let file = area.file.and_then(|f| place.files.get(f as usize));
             if let Some(path) = file.and_then(|f| f.path.as_deref()) {
                 let (pid, bytes) = (place.pid, area.end.saturating_sub(area.start));

@@ -121,6 +121,9 @@ impl<'a> Builder<'a> {
         match &record.event {
             raw::Event::Fork(t) => {
                 self.tasks.fork(head.at, t.pid, t.tid, head.pid, Some(&escape(t.comm)));
+                if self.input.areas_by_bpf && t.pid != head.pid {
+                    self.spaces.fork(head.pid, t.pid);
+                }
             }
             raw::Event::Comm(t) => self.tasks.rename(t.pid, t.tid, &escape(t.comm)),
             raw::Event::Exec(e) => self.exec(head, e),
@@ -133,6 +136,7 @@ impl<'a> Builder<'a> {
             }
             raw::Event::Stall(s) if in_tree => self.stall(head, s),
             raw::Event::Off(o) if in_tree => self.off_cpu.push(off_cpu::off(head, o)),
+            raw::Event::Area(a) if in_tree => side_band::area(self, head, a),
             raw::Event::Heard => self.heard.push((head.at, head.pid, head.tid)),
             raw::Event::Call(c) if in_tree => self.call(head, c),
             raw::Event::Request(r) => self.requests.issued(head, r, in_tree, &mut self.files, self.page),
@@ -164,6 +168,7 @@ impl<'a> Builder<'a> {
             }
             raw::Event::PageFault(f) => self.page_fault(head, f, in_tree),
             raw::Event::Stall(_)
+            | raw::Event::Area(_)
             | raw::Event::Off(_)
             | raw::Event::Call(_)
             | raw::Event::File(_)
@@ -359,7 +364,7 @@ impl<'a> Builder<'a> {
             stalls: bpf.then_some(stalls),
             off_cpu: (bpf && manifest.subject != Subject::Machine).then_some(self.off_cpu),
             lookups: bpf.then_some(lookups),
-            mappings: perf.then_some(self.mappings),
+            mappings: (perf || self.input.areas_by_bpf).then_some(self.mappings),
             stacks: has_stacks.then_some(self.stacks.rows),
             manifest,
         };

@@ -65,6 +65,8 @@ pub(super) struct Input {
     pub(super) lost: std::collections::BTreeMap<String, u64>,
     /// Blocks of BPF records were there.
     pub(super) has_bpf: bool,
+    /// BPF records tell of mappings.
+    pub(super) areas_by_bpf: bool,
     /// Blocks of perf records were there.
     pub(super) has_perf: bool,
     /// Blocks or records that could not be understood.
@@ -142,6 +144,7 @@ impl Input {
             }
             Fact::KernelFunctions(functions) => return self.kernel = functions,
             Fact::Lost(lost) => return self.lost = lost,
+            Fact::AreasByBpf => return self.areas_by_bpf = true,
             Fact::Note(note) => return self.notes.push(note),
             Fact::Follow { at, pid, itself } => (at, Timed::Follow { pid, itself }),
             Fact::Existing(e) => (e.at, Timed::Existing(e)),

@@ -391,8 +391,7 @@ mod tests {
 
     #[test]
     fn a_window_lies_within_the_mapping_and_its_page_table() {
-        let area =
-            |start: u64, end: u64, offset: u64| Area { start, end, offset, file: Some(0), executable: false };
+        let area = |start: u64, end: u64, offset: u64| Area { start, end, offset, file: Some(0), prot: 1 };
         let of = |area: &Area, address, window| {
             let (held, window) = around(area, address, 4096, window);
             (held.table, held.mapped, window)

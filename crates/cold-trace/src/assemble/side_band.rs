@@ -1,4 +1,4 @@
-//! Perf records and facts: mappings of all tiers, faults of tiers C and D. Pure.
+//! What is mapped where, told by BPF or perf records and by facts; faults of tiers C and D. Pure.
 
 use cold_model::Nanos;
 use cold_model::recording::manifest::{Manifest, Tier};
@@ -8,14 +8,14 @@ use super::builder::Builder;
 use super::files::escape;
 use super::history::holds;
 use super::pages::{Residency, Runs};
-use super::space::Area;
+use super::space::{Area, PROT_EXEC, UNKNOWN_PROT};
 use super::stacks;
 use crate::blocks::{Existing, PerfClass};
 use crate::machine::FilesNow;
 use crate::perf::record::{Map, PerfFault, PerfRecord, What};
+use crate::raw::{self, Header};
 use crate::unwind::{Unwinder, Unwound};
 
-const PROT_EXEC: u32 = 4;
 /// Code of the kernel's own in a process.
 const KERNELS: [&[u8]; 3] = [b"[vdso]", b"[vsyscall]", b"[uprobes]"];
 /// Addresses of the kernel have the highest bit set.
@@ -73,16 +73,44 @@ fn mapped(b: &mut Builder<'_>, at: u64, map: &Map<'_>) {
         return;
     }
     let file = b.files.mapped(map, &b.mounts);
-    let executable = map.prot & PROT_EXEC != 0 && !KERNELS.contains(&map.path);
+    let prot = if KERNELS.contains(&map.path) { map.prot & !PROT_EXEC } else { map.prot };
     let end = map.address.saturating_add(map.bytes);
-    b.spaces.put(map.pid, Area { start: map.address, end, offset: map.offset, file, executable });
-    let Some(file) = file else { return };
+    put(b, at, map.pid, Area { start: map.address, end, offset: map.offset, file, prot });
     // The kernel maps the program itself first, then its interpreter.
-    if b.tasks.lacks_executable(map.pid) {
-        b.tasks.executable(map.pid, Some(file));
+    if file.is_some() && b.tasks.lacks_executable(map.pid) {
+        b.tasks.executable(map.pid, file);
     }
-    let (address, bytes, offset) = (map.address, map.bytes, map.offset);
-    b.mappings.push(Mapping { at: Nanos(at), pid: map.pid, address, bytes, offset, file, executable });
+}
+
+/// A mapping, or another protection of what is mapped, that BPF records tell.
+pub(super) fn area(b: &mut Builder<'_>, head: &Header, area: &raw::Area) {
+    let end = area.address.saturating_add(area.bytes).checked_next_multiple_of(b.page).unwrap_or(u64::MAX);
+    let new = if area.state & raw::AREA_PROTECTED != 0 {
+        let within = b.spaces.of(head.pid).into_iter().flat_map(|space| space.within(area.address, end));
+        // What is no file's is given and taken by the hundred, and matters only where it is code.
+        let matters = |part: &Area| part.file.is_some() || (part.prot ^ area.prot) & PROT_EXEC != 0;
+        within.filter(matters).map(|part| part.protected(area.prot)).collect()
+    } else {
+        if area.state & raw::AREA_IMAGE != 0 {
+            b.spaces.clear(head.pid);
+        }
+        let file = b.files.index(area.file);
+        vec![Area { start: area.address, end, offset: area.offset, file, prot: area.prot }.owned()]
+    };
+    for area in new {
+        let area = b.spaces.of(head.pid).map_or(area, |space| space.merged(area));
+        put(b, head.at, head.pid, area);
+    }
+}
+
+/// From now on this lies there; a row of its own where it is a file's.
+fn put(b: &mut Builder<'_>, at: u64, pid: u32, area: Area) {
+    b.spaces.put(pid, area);
+    let Area { start: address, end, offset, file, .. } = area;
+    if let Some(file) = file {
+        let (bytes, executable) = (end.saturating_sub(address), area.executable());
+        b.mappings.push(Mapping { at: Nanos(at), pid, address, bytes, offset, file, executable });
+    }
 }
 
 pub(super) fn existing(b: &mut Builder<'_>, e: &Existing) {
@@ -92,20 +120,9 @@ pub(super) fn existing(b: &mut Builder<'_>, e: &Existing) {
     b.tasks.executable(e.pid, executable);
     for area in &e.areas {
         let file = b.files.area(area, &b.mounts);
-        let executable = area.executable && !KERNELS.contains(&area.path.as_bytes());
-        let place = Area { start: area.start, end: area.end, offset: area.offset, file, executable };
-        b.spaces.put(e.pid, place);
-        if let Some(file) = file {
-            b.mappings.push(Mapping {
-                at: Nanos(e.at),
-                pid: e.pid,
-                address: area.start,
-                bytes: area.end.saturating_sub(area.start),
-                offset: area.offset,
-                file,
-                executable: area.executable,
-            });
-        }
+        let code = area.executable && !KERNELS.contains(&area.path.as_bytes());
+        let prot = UNKNOWN_PROT | if code { PROT_EXEC } else { 0 };
+        put(b, e.at, e.pid, Area { start: area.start, end: area.end, offset: area.offset, file, prot });
     }
 }
 

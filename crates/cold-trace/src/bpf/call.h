@@ -59,6 +59,8 @@ static __always_inline u32 class_in(struct pt_regs *regs, u64 number)
 	u32 class = class_of(number);
 	u64 args[6];
 
+	if (class == CALL_PROTECT)
+		return CALL_OTHER;
 	if (class != CALL_MMAP && class != CALL_ADVICE)
 		return class;
 	read_args(args, regs);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* System calls of the tree: lookups with their paths, advice, and what reads are about. */
+#include "areas.h"
 #include "call.h"
 #include "names.h"
 #include "stacks.h"
@@ -255,13 +256,22 @@ static __always_inline void tell_lookup_stack(void *ctx, struct task_state *task
 PROGRAM(sys_exit, call_exit)
 {
 	struct pt_regs *regs = (void *)ctx[0];
-	bool passed = passes_over() && !is_compat() && !is_recorded(class_in(regs, (u32)REGS_CALL(regs)));
+	u32 number = REGS_CALL(regs);
+	bool compat = is_compat();
+	bool passed = passes_over() && !compat && !is_recorded(class_in(regs, number));
+	u32 area = area_class(number, compat);
 	struct task_state *task;
 
-	if (passed && !calls_noticed)
+	if (passed && area == CALL_OTHER && !calls_noticed)
 		return;
 	task = my_state();
-	if (!task || (passed && !task->noticed))
+	if (!task)
+		return;
+	if (area != CALL_OTHER) {
+		area_args(task, regs, compat);
+		tell_area(task, area, ctx[1]);
+	}
+	if (passed && !task->noticed)
 		return;
 	if (task->call_at && knobs.count_calls)
 		count_call(task, ctx[1]);
@@ -288,6 +298,7 @@ PROGRAM(sched_process_exec, process_exec)
 	task = my_state();
 	if (!task)
 		return;
+	tell_image(task);
 	struct file *file = READ(binprm, file);
 	out = bpf_map_lookup_elem(&scratches, &slot);
 	if (out) {

@@ -39,6 +39,7 @@ enum cold_kind {
 	COLD_WAIT = 20,      /* struct cold_stack, then frames of the kernel: where a stall waits */
 	COLD_OFF = 21,       /* struct cold_off */
 	COLD_HEARD = 22,     /* struct cold_heard */
+	COLD_AREA = 23,      /* struct cold_area */
 };
 
 /* cold_header.flags */
@@ -284,6 +285,29 @@ struct cold_heard {
 };
 _Static_assert(sizeof(struct cold_heard) == 24, "heard");
 
+/* cold_area.prot, beside PROT_*; as in vm_flags */
+#define COLD_A_SHARED 8u
+
+/* cold_area.state */
+#define COLD_A_PROTECTED 1u /* what is mapped there has this protection from now on; else it is mapped anew */
+#define COLD_A_IMAGE 2u     /* the first of an exec's new image: nothing else is mapped */
+
+/*
+ * Memory that a process of the tree maps, or whose protection it changes; of a new image what the kernel mapped of the
+ * executable and its interpreter. `at`: when the call was seen to begin, else when it returned; of an image when the
+ * task got its new name, which is before anything is mapped.
+ */
+struct cold_area {
+	struct cold_header head;
+	struct cold_id file; /* zeros: memory that is no file's */
+	__u64 address;
+	__u64 bytes;         /* as the call has it: not of whole pages */
+	__u64 offset;        /* bytes, of the address in the file */
+	__u32 prot;          /* PROT_*, COLD_A_SHARED */
+	__u32 state;         /* COLD_A_* */
+};
+_Static_assert(sizeof(struct cold_area) == 72, "area");
+
 /*
  * A system call of the tree: path calls with their path (relative ones with the directory they are
  * relative to in `base`; a rename or link that worked is told twice, with its old path and then its
@@ -355,6 +379,7 @@ enum cold_loss {
 	COLD_LOST_TASK_STATE,    /* the table of tasks was full: its contexts and stalls are missing */
 	COLD_LOST_REQUEST_STATE, /* the table of requests was full: submitters are missing */
 	COLD_LOST_COMPAT,        /* 32-bit system calls, not decoded */
+	COLD_LOST_MAPPINGS,
 	COLD_LOSSES,
 };
 

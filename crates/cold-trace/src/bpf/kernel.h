@@ -185,6 +185,13 @@ struct file_ra_state___order {
 	unsigned short mmap_miss;
 };
 
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
 struct mm_struct {
 	unsigned long arg_start;
 	unsigned long arg_end;

@@ -33,6 +33,7 @@ enum Class {
     Advice,
     Mmap,
     Socket,
+    Protect,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -59,7 +60,7 @@ const OLD_CALLS: [(libc::c_long, Class); 18] = [
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_CALLS: [(libc::c_long, Class); 0] = [];
 
-const CALLS: [(libc::c_long, Class); 51] = [
+const CALLS: [(libc::c_long, Class); 53] = [
     (libc::SYS_openat, Class::OpenAt),
     (libc::SYS_openat2, Class::OpenAt2),
     (libc::SYS_newfstatat, Class::PathAt),
@@ -111,6 +112,8 @@ const CALLS: [(libc::c_long, Class); 51] = [
     (libc::SYS_mmap, Class::Mmap),
     (libc::SYS_connect, Class::Socket),
     (libc::SYS_bind, Class::Socket),
+    (libc::SYS_mprotect, Class::Protect),
+    (libc::SYS_pkey_mprotect, Class::Protect),
 ];
 
 /// The bytes of `struct cold_knobs`.
@@ -133,6 +136,7 @@ pub(super) fn bytes(shapes: Shapes, tier_b: bool, options: &BpfOptions) -> Vec<u
         u32::from(shapes.page_faults),
         cold_sys::page::page_size().trailing_zeros(),
         u32::from(options.count_calls),
+        u32::from(shapes.walks_areas),
         root_dev,
         root_inode as u32,
         (root_inode >> 32) as u32,

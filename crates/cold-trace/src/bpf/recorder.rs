@@ -34,6 +34,7 @@ pub struct BpfRecorder<W> {
     object: Object,
     functions: Vec<KernelFunction>,
     tier: Tier,
+    tells_areas: bool,
     buffer: u64,
     /// It waits for its start: not everything is attached yet.
     asleep: bool,
@@ -62,12 +63,18 @@ impl<W: Write + Send + 'static> BpfRecorder<W> {
             .map_err(|source| Error::Map { action: "open the buffer of events", source })?;
         let consumer = Consumer::start(events, sink, options.armed).map_err(Error::Sink)?;
         let links = load::attach(&object, |program| !options.armed || program.when == When::Waiting)?;
-        Ok(Self { links, consumer, object, functions, tier, buffer, asleep: options.armed })
+        let tells_areas = support.shapes.walks_areas;
+        Ok(Self { links, consumer, object, functions, tier, tells_areas, buffer, asleep: options.armed })
     }
 
     /// The tier that is recorded.
     pub fn tier(&self) -> Tier {
         self.tier
+    }
+
+    /// Its events tell what is mapped where ([`crate::raw::Event::Area`]); else perf events have to.
+    pub fn tells_areas(&self) -> bool {
+        self.tells_areas
     }
 
     /// Adds to the tree. Call it before what it is about begins: what happened earlier is not recorded. Answers from when

@@ -57,6 +57,7 @@ PROGRAM(sched_process_fork, process_fork)
 PROGRAM(task_rename, process_rename)
 {
 	struct task_struct *task = (void *)ctx[0];
+	struct task_state *state;
 	struct cold_task *event;
 
 	if (!followed(READ(task, tgid)))
@@ -70,6 +71,9 @@ PROGRAM(task_rename, process_rename)
 	event->head.pid = event->pid;
 	event->head.tid = event->tid;
 	event->head.flags = COLD_IN_TREE;
+	state = knobs.areas ? task_of(event->tid) : NULL;
+	if (state)
+		state->renamed = event->head.at;
 	SUBMIT(event);
 }
 

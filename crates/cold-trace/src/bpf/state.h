@@ -32,6 +32,7 @@ enum cold_call_class {
 	CALL_ADVICE,    /* address, bytes, advice */
 	CALL_MMAP,      /* fd in argument 4; only with MAP_POPULATE */
 	CALL_SOCKET,    /* fd, address, its length: of a path where it is AF_UNIX */
+	CALL_PROTECT,   /* address, bytes, protection; told as an area, never as a call */
 };
 
 #define CALL_NUMBERS 512
@@ -50,6 +51,7 @@ struct cold_knobs {
 	u32 page_faults;  /* page_fault_user tells where each fault begins */
 	u32 page_shift;
 	u32 count_calls;  /* every call is counted, and lookups have stacks */
+	u32 areas;        /* mappings are told by us, not by perf events */
 	u32 root_dev;     /* file system and inode of the recorder's root directory; 0: not known, and no root is told */
 	u32 root_ino_low;
 	u32 root_ino_high;

@@ -4,7 +4,7 @@ use cold_model::recording::manifest::Tier;
 use cold_sys::caps::Capability;
 use cold_sys::procfs::ProcFs;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Struct, Typedef};
+use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::btf::{BtfType, ReferencesType};
 
 use super::{Error, messages};
@@ -136,6 +136,8 @@ pub(super) struct Shapes {
     pub(super) bpf_loop: bool,
     /// Faults in user mode are told, so that each ends the call before it.
     pub(super) page_faults: bool,
+    /// Programs can walk the areas of a task's memory (6.7): they tell what is mapped where.
+    pub(super) walks_areas: bool,
 }
 
 impl Support {
@@ -233,6 +235,7 @@ fn shapes(btf: &Btf<'_>) -> Shapes {
         io_start: prototype(btf, "block_io_start").is_some(),
         bpf_loop: helper(btf, "BPF_FUNC_loop"),
         page_faults: prototype(btf, "page_fault_user").is_some(),
+        walks_areas: btf.type_by_name::<Func<'_>>("bpf_iter_task_vma_new").is_some(),
     }
 }
 

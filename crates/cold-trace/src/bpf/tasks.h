@@ -49,6 +49,7 @@ struct task_state {
 	s32 off_call;     /* the call it is in, where it does not; -1: none */
 	u32 task_state;
 	u32 pad;
+	u64 renamed;      /* when it last got a name: in an exec after the old memory is gone, before the new is mapped */
 };
 
 /*

@@ -3,8 +3,9 @@
 use cold_model::Dev;
 
 use super::{
-    Add, Call, Context, Delete, Doing, Done, Error, Event, Exec, Exit, FileEvent, HEADER_BYTES, Header, Id,
-    Off, PageFault, Pages, Part, RUN, RawRecord, ReadaheadEvent, Request, StackCopy, StackEvent, Stall, Task,
+    Add, Area, Call, Context, Delete, Doing, Done, Error, Event, Exec, Exit, FileEvent, HEADER_BYTES, Header,
+    Id, Off, PageFault, Pages, Part, RUN, RawRecord, ReadaheadEvent, Request, StackCopy, StackEvent, Stall,
+    Task,
 };
 
 const PART_BYTES: usize = 32;
@@ -146,6 +147,14 @@ impl<'a> Cursor<'a> {
                 waker: self.u32()?,
             }),
             22 => Event::Heard,
+            23 => Event::Area(Area {
+                file: self.id()?,
+                address: self.u64()?,
+                bytes: self.u64()?,
+                offset: self.u64()?,
+                prot: self.u32()?,
+                state: self.u32()?,
+            }),
             _ => Event::Unknown,
         })
     }

@@ -283,6 +283,23 @@ pub struct Off {
     pub waker: u32,
 }
 
+/// Memory that was mapped, or whose protection was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Area {
+    /// The file; zeros for memory that is no file's, and with [`AREA_PROTECTED`](super::AREA_PROTECTED).
+    pub file: Id,
+    /// First address.
+    pub address: u64,
+    /// Length in bytes, as the call gave it: the kernel maps whole pages.
+    pub bytes: u64,
+    /// Byte in the file at the first address.
+    pub offset: u64,
+    /// `PROT_READ` (1), `PROT_WRITE` (2), `PROT_EXEC` (4), [`AREA_SHARED`](super::AREA_SHARED).
+    pub prot: u32,
+    /// [`AREA_PROTECTED`](super::AREA_PROTECTED), [`AREA_IMAGE`](super::AREA_IMAGE).
+    pub state: u32,
+}
+
 /// A system call that returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call<'a> {

@@ -7,9 +7,9 @@ use super::RecordOptions;
 use crate::perf::recorder::SharedSink;
 
 #[cfg(feature = "bpf")]
-pub(super) use with::{Programs, attach, finish, follow, functions, possible};
+pub(super) use with::{Programs, attach, finish, follow, functions, possible, tells_areas};
 #[cfg(not(feature = "bpf"))]
-pub(super) use without::{Programs, attach, finish, follow, functions, possible};
+pub(super) use without::{Programs, attach, finish, follow, functions, possible, tells_areas};
 
 #[cfg(not(feature = "bpf"))]
 mod without {
@@ -44,6 +44,10 @@ mod without {
     }
 
     pub(in crate::record) fn functions(programs: &Programs) -> Vec<KernelFunction> {
+        match *programs {}
+    }
+
+    pub(in crate::record) fn tells_areas(programs: &Programs) -> bool {
         match *programs {}
     }
 
@@ -116,6 +120,10 @@ mod with {
 
     pub(in crate::record) fn functions(programs: &Programs) -> Vec<KernelFunction> {
         programs.kernel_functions().to_vec()
+    }
+
+    pub(in crate::record) fn tells_areas(programs: &Programs) -> bool {
+        programs.tells_areas()
     }
 
     pub(in crate::record) fn finish(

@@ -19,18 +19,29 @@ pub(crate) fn ready() -> bool {
         && cold_testbed::need(can("cc").is_ok_and(|out| out.status.success()), "a C compiler")
 }
 
-/// The actor, compiled once, where Cargo keeps what tests make.
+/// A program of `tests/bpf`, compiled where Cargo keeps what tests make.
+fn compile(name: &str, flags: &[&str]) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (path, fresh) = (dir.join(name), dir.join(format!("{name}.{}", std::process::id())));
+    let source = format!("{}/tests/bpf/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let status = Command::new("cc").args(flags).arg("-o").arg(&fresh).arg(&source).status();
+    assert!(status.unwrap().success(), "cc {source}");
+    fs::rename(&fresh, &path).unwrap();
+    path
+}
+
+/// The actor, compiled once.
 pub(crate) fn actor() -> &'static Path {
     static ACTOR: OnceLock<PathBuf> = OnceLock::new();
-    ACTOR.get_or_init(|| {
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let (path, fresh) = (dir.join("actor"), dir.join(format!("actor.{}", std::process::id())));
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bpf/actor.c");
-        let status = Command::new("cc").args(["-O1", "-static", "-o"]).arg(&fresh).arg(source).status();
-        assert!(status.unwrap().success(), "cc {source}");
-        fs::rename(&fresh, &path).unwrap();
-        path
-    })
+    ACTOR.get_or_init(|| compile("actor", &["-O1", "-static"]))
+}
+
+/// A program of 32 bits, which needs no library of 32 bits.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn maps32() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    let flags = ["-m32", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-fno-stack-protector"];
+    PATH.get_or_init(|| compile("maps32", &flags))
 }
 
 /// A directory on a file system with a disk.
@@ -59,21 +70,28 @@ pub(crate) fn evict(path: &Path) {
 pub(crate) struct Seen {
     pub(crate) stream: Vec<u8>,
     pub(crate) finished: BpfCosts,
+    pub(crate) tells_areas: bool,
     /// Its process.
     actor: u32,
 }
 
 /// Records the actor doing `args`.
 pub(crate) fn record(options: &BpfOptions, args: &[&str]) -> Seen {
-    let actor = actor();
+    record_of(actor(), options, args)
+}
+
+/// The same of any program.
+pub(crate) fn record_of(program: &Path, options: &BpfOptions, args: &[&str]) -> Seen {
     let mut recorder = BpfRecorder::attach(options, Vec::new()).unwrap();
     recorder.follow(Follow::ChildrenOf(std::process::id())).unwrap();
-    let actor = Command::new(actor).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let actor =
+        Command::new(program).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = actor.id();
     let run = actor.wait_with_output().unwrap();
     assert!(run.status.success(), "{args:?}: {run:?}");
+    let tells_areas = recorder.tells_areas();
     let (finished, stream) = recorder.finish().unwrap();
-    Seen { stream, finished, actor: pid }
+    Seen { stream, finished, tells_areas, actor: pid }
 }
 
 impl Seen {

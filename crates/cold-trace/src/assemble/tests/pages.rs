@@ -279,6 +279,54 @@ pub(super) fn perf_map(at: u64, pid: u32, address: u64, bytes: u64, offset: u64,
     perf_record(10, 0, &body, at, pid)
 }
 
+/// `struct cold_area`.
+fn area(at: u64, pid: u32, place: (u64, u64), file: (Id, u64), prot: u32, state: u32) -> Vec<u8> {
+    let body = Body::new().id(file.0).u64(place.0).u64(place.1).u64(file.1).u32(prot).u32(state);
+    body.by(23, at, pid, pid, IN_TREE)
+}
+
+/// Rows as (time, process, first page of the address, pages, page in the file, may be executed).
+fn mapped(r: &Recording, inode: u64) -> Vec<(u64, u32, u64, u64, u64, bool)> {
+    let rows = r.mappings.as_ref().expect("a table").iter();
+    rows.filter(|m| r.files[m.file as usize].inode == inode)
+        .map(|m| (m.at.0, m.pid, m.address >> 12, m.bytes >> 12, m.offset >> 12, m.executable))
+        .collect()
+}
+
+#[test]
+fn bpf_records_tell_mappings_protections_and_new_images() {
+    const CHILD: u32 = PID + 1;
+    let (lib, other) = (id(5), id(6));
+    let (protected, image) = (crate::raw::AREA_PROTECTED, crate::raw::AREA_IMAGE);
+    let events = [
+        task(2, 5, SUPERVISOR, PID, PID, "x"),
+        // Four pages, the last of them not whole; the second gets another protection, memory of no file is none of a row.
+        area(10, PID, (0x5_0000, 0x3001), (lib, 0x2000), 5, image),
+        area(11, PID, (0x9_0000, 0x1000), (NOWHERE, 0), 3, 0),
+        area(12, PID, (0x5_1000, 0x10), (NOWHERE, 0), 1, protected),
+        area(13, PID, (0x9_0000, 0x1000), (NOWHERE, 0), 5, protected),
+        // A child has the same until its exec, which leaves nothing.
+        task(2, 20, PID, CHILD, CHILD, "x"),
+        area(21, CHILD, (0x5_2000, 0x1000), (NOWHERE, 0), 3, protected),
+        area(30, CHILD, (0x7_0000, 0x1000), (other, 0), 5, image),
+        area(31, CHILD, (0x5_0000, 0x4000), (NOWHERE, 0), 1, protected),
+        area(32, PID, (0x5_3000, 0x1000), (NOWHERE, 0), 1, protected),
+    ];
+    let mut facts = facts();
+    let none = assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new(), None));
+    assert!(none.mappings.is_none(), "where perf records have to tell them they are unknown without these");
+    facts.push(Fact::AreasByBpf);
+    let r = assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new(), None));
+    let expected = [
+        (10, PID, 0x50, 4, 2, true),
+        (12, PID, 0x51, 1, 3, false),
+        (21, CHILD, 0x52, 1, 4, false),
+        (32, PID, 0x53, 1, 5, false),
+    ];
+    assert_eq!(mapped(&r, 5), expected);
+    assert_eq!(mapped(&r, 6), [(30, CHILD, 0x70, 1, 0, true)]);
+}
+
 fn path_bytes(body: Body) -> Vec<u8> {
     body.record(0, 0)[24..].to_vec()
 }

@@ -169,6 +169,10 @@ fn layouts() -> Vec<Layout> {
             head, began => began, woken => woken, syscall => syscall, state => state, waker => waker, pad,
         }
         COLD_HEARD cold_heard Heard { head }
+        COLD_AREA cold_area Area {
+            head, file.ino => file.inode, file.dev => file.dev, file.gen => file.generation, address => address,
+            bytes => bytes, offset => offset, prot => prot, state => state,
+        }
         COLD_CALL cold_call Call {
             head, began => began, result => result, args[0] => args[0], args[1] => args[1], args[2] => args[2],
             args[3] => args[3], args[4] => args[4], args[5] => args[5],
@@ -211,6 +215,9 @@ fn constants() -> Vec<(&'static str, u64)> {
         ("COLD_RA_SYNC", raw::READAHEAD_SYNC),
         ("COLD_RA_ASYNC", raw::READAHEAD_ASYNC),
         ("COLD_RA_ORDER", raw::READAHEAD_ORDER),
+        ("COLD_A_SHARED", raw::AREA_SHARED),
+        ("COLD_A_PROTECTED", raw::AREA_PROTECTED),
+        ("COLD_A_IMAGE", raw::AREA_IMAGE),
         ("COLD_LOSSES", raw::LOSSES.len() as u32),
     ]
     .map(|(name, value)| (name, u64::from(value)))
@@ -230,6 +237,7 @@ fn constants() -> Vec<(&'static str, u64)> {
         ("COLD_LOST_TASK_STATE", class("task_state")),
         ("COLD_LOST_REQUEST_STATE", class("request_state")),
         ("COLD_LOST_COMPAT", class("calls_of_32_bit_programs")),
+        ("COLD_LOST_MAPPINGS", class("mappings")),
     ]);
     all
 }

@@ -99,6 +99,70 @@ fn tier_b_by_addresses() {
     }
 }
 
+/// A page of an address space: address, path, page in the file, may be executed.
+type Mapped = (u64, String, u64, bool);
+
+/// Each page that `/proc/PID/maps` shows; without a path where it is no file's.
+fn pages_of_maps(maps: &str) -> Vec<Mapped> {
+    let page = cold_sys::page::page_size();
+    let number = |text: &str| u64::from_str_radix(text, 16).expect("hexadecimal");
+    let pages = |words: Vec<&str>| {
+        let (start, end) = words[0].split_once('-').expect("a range");
+        let (start, offset) = (number(start), number(words[2]) / page);
+        let path = words.get(5).filter(|path| path.starts_with('/')).unwrap_or(&"").to_string();
+        let code = words[1].contains('x');
+        (0..(number(end) - start) / page).map(move |n| (start + n * page, path.clone(), offset + n, code))
+    };
+    maps.lines().flat_map(|line| pages(line.split_whitespace().collect())).collect()
+}
+
+/// What a recording says is mapped in the end, where nothing is unmapped.
+fn pages_of_mappings(r: &Recording, pid: u32, since: Nanos) -> BTreeSet<Mapped> {
+    let page = cold_sys::page::page_size();
+    let mut all = std::collections::BTreeMap::new();
+    for m in r.mappings.iter().flatten().filter(|m| m.pid == pid && m.at >= since) {
+        let path = r.files[m.file as usize].path.clone().unwrap_or_default();
+        for n in 0..m.bytes / page {
+            all.insert(m.address + n * page, (path.clone(), m.offset / page + n, m.executable));
+        }
+    }
+    all.into_iter().map(|(address, (path, n, code))| (address, path, n, code)).collect()
+}
+
+#[test]
+fn mappings_are_those_that_proc_tells() {
+    cold_testbed::needs_root!();
+    for tier in [Tier::A, Tier::B] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let told = dir.path().join("maps");
+        let script = "exec cat /proc/self/maps > \"$1\"";
+        let argv = ["sh", "-c", script, "sh"].map(OsStr::new);
+        let argv: Vec<&OsStr> = argv.into_iter().chain([told.as_os_str()]).collect();
+        let options =
+            RecordOptions { tier: Some(tier), stacks: Some(StackMethod::None), ..RecordOptions::default() };
+        let (r, _) = record(&options, &argv).expect("root may");
+        assert_eq!(r.manifest.lost_events(), 0, "{:?}", r.manifest.lost);
+        let image = r.processes.iter().rev().find(|p| p.in_tree && p.how == Began::Exec).expect("an exec");
+        let before = r.processes.iter().filter(|p| p.pid == image.pid && p.how == Began::Exec).count();
+        assert_eq!(before, 2, "the shell, and cat in its place: {:?}", r.processes);
+        let maps = pages_of_maps(&std::fs::read_to_string(&told).expect("cat wrote it"));
+        let (files, others): (BTreeSet<_>, BTreeSet<_>) =
+            maps.into_iter().partition(|page| !page.1.is_empty());
+        assert!(files.iter().any(|page| page.1.contains("libc")) && files.iter().any(|page| page.3));
+        // The new image is mapped before its exec is told: the shell's own mappings end before.
+        let renamed = r.mappings.iter().flatten().filter(|m| m.pid == image.pid && m.at < image.began);
+        let since = renamed.map(|m| m.at).max().expect("its image");
+        let seen = pages_of_mappings(&r, image.pid, since);
+        let unseen: Vec<_> = files.difference(&seen).collect();
+        assert!(unseen.is_empty(), "tier {tier}: {unseen:?}");
+        // The table tells of files only: memory that the loader put over the end of a library is none of a row.
+        let over: BTreeSet<u64> = others.iter().map(|page| page.0).collect();
+        let gone = |page: &&Mapped| !over.contains(&page.0) && !page.1.contains("ld.so.cache");
+        let unmapped: Vec<_> = seen.difference(&files).filter(gone).collect();
+        assert!(unmapped.is_empty(), "tier {tier}: {unmapped:?}");
+    }
+}
+
 #[test]
 fn reads_of_both_tiers() {
     cold_testbed::needs_root!();
