@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What is mapped where. Perf events tell it, too, but take 3 µs for each of the 3,600 mappings and changes of a start of
- * Firefox, as they look for each one's path; and they are the only ones before Linux 6.7, where no program can walk an
- * exec's new image (`knobs.areas`).
+ * What is mapped where. Perf events tell it, too, but look for the path of each of the 3,600 mappings and changes of a
+ * start of Firefox: a loop of mmap and munmap takes 1.4 µs longer for each with them, 0.8 µs with this. They are the only
+ * ones before Linux 6.7, where no program can walk an exec's new image (`knobs.areas`).
  */
 #ifndef COLD_AREAS_H
 #define COLD_AREAS_H
