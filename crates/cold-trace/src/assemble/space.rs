@@ -21,7 +21,7 @@ pub struct Area {
     pub offset: u64,
     /// The file; `None` for memory that is no file's.
     pub file: Option<FileIdx>,
-    /// `PROT_READ` and its like, and [`AREA_SHARED`]; [`UNKNOWN_PROT`], [`OWN_MEMORY`]. Not executable are the few pages of
+    /// `PROT_READ` and its like, and [`AREA_SHARED`]; `UNKNOWN_PROT`, `OWN_MEMORY`. Not executable are the few pages of
     /// its own that the kernel maps (`[vdso]`).
     pub prot: u32,
 }
