@@ -72,7 +72,17 @@ while True:
         assert!(born.windows(2).all(|w| w[0] != w[1]), "{:?}", r.processes);
         let data = place.path("data").canonicalize().unwrap();
         let who = touchers(r, data.to_str().unwrap());
-        assert!(who.contains(&(pid, pid)), "{who:?} of {pid}");
+        let told = || {
+            let names = r.files.iter().filter_map(|f| f.path.as_deref()).filter(|p| p.contains("data"));
+            let rows = r.touches.iter().flatten().filter(|t| t.pid == pid).count();
+            format!(
+                "tier {}, {rows} touches, {:?}, {:?}",
+                r.manifest.tier,
+                names.collect::<Vec<_>>(),
+                r.manifest.lost
+            )
+        };
+        assert!(who.contains(&(pid, pid)), "{who:?} of {pid}: {}", told());
         // A cat of this moment may have been there, too, with a smaller number where they begin again.
         let mut children = of(Began::Existing).filter(|p| p.parent == pid).map(|p| p.pid);
         let child = children.find(|c| who.contains(&(*c, *c)));
