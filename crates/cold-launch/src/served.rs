@@ -211,7 +211,8 @@ impl Prospect<'_> {
         self.read_within(self.ungated())
     }
 
-    /// The same for what may be there already: asks only for steps that lack a page, as far as the kernel tells.
+    /// The same for what may be there already: asks only for steps that lack a page, as far as the kernel tells, and
+    /// returns when their pages have come and each was touched.
     pub fn complete(&self) -> Result<Tally, Skip> {
         self.read_within(Limits { absent_only: true, ..self.ungated() })
     }
@@ -223,6 +224,7 @@ impl Prospect<'_> {
         let engine = Engine::new(self.view, &self.places, &shared, limits);
         let priority = cold_sys::detached::io_priority();
         engine.run();
+        engine.touch();
         cold_sys::detached::set_io_priority(priority);
         Ok(engine.tally())
     }

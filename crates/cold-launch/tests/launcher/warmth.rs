@@ -6,6 +6,7 @@ use std::path::Path;
 use cold_launch::{Held, Options, Prospect, Skip, Weather};
 use cold_plan::Plan;
 use cold_plan::plan::Identity;
+use cold_sys::mapped::{MapKind, MappedFile};
 use cold_sys::procfs::ProcFs;
 
 use crate::world::{MIB, add, add_whole, directory, evict, file, plan};
@@ -119,4 +120,51 @@ fn what_is_completed_asks_for_the_steps_that_lack_a_page_and_no_others() {
     assert_eq!(completed(), (STEP, 0), "one page of the second is absent");
     read(&data, 0, end);
     assert_eq!(completed(), (0, 0));
+}
+
+/// How many pages of the file, all of which are cached, were read by a call since they came (`KPF_REFERENCED`), and how
+/// many it has.
+fn read_by_calls(path: &Path) -> (usize, usize) {
+    const REFERENCED: u64 = 1 << 2;
+    const FRAME: u64 = (1 << 55) - 1;
+    let page = cold_sys::page::page_size();
+    let file = File::open(path).expect("open");
+    let len = file.metadata().expect("stat").len();
+    let word = |file: &File, at: u64| {
+        let mut bytes = [0; 8];
+        std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, at * 8).expect("a word");
+        u64::from_ne_bytes(bytes)
+    };
+    let frames = File::open("/proc/self/pagemap").expect("pagemap");
+    let flags = File::open("/proc/kpageflags").expect("kpageflags");
+    let map = MappedFile::new(&file, len, MapKind::default()).expect("mapped");
+    let count = (0..len).step_by(page as usize).filter(|at| {
+        // A fault marks nothing of the kind.
+        map.touch(*at).expect("a page");
+        let frame = word(&frames, (map.address() + at) / page) & FRAME;
+        assert_ne!(frame, 0, "mapped");
+        word(&flags, frame) & REFERENCED != 0
+    });
+    (count.count(), len.div_ceil(page) as usize)
+}
+
+#[test]
+fn pages_that_were_completed_are_touched_by_a_processor() {
+    if !cold_testbed::need_root() {
+        return;
+    }
+    let dir = directory();
+    let data = file(&dir.path().join("data"), 4 * STEP);
+    let mut plan = plan();
+    add_whole(&mut plan, &data, false);
+    let mut options = Options::new(Vec::new());
+    options.guards.warm = false;
+    evict(&data);
+    cold_sys::readahead::read_ahead(&File::open(&data).expect("open"), 0, 4 * STEP).expect("asked");
+    assert_eq!(read_by_calls(&data).0, 0, "only asked for");
+    evict(&data);
+    let tally = with_prospect(&plan, &options, |p| p.expect("can be read").complete().expect("read"));
+    assert_eq!(tally.bytes, 4 * STEP);
+    let (touched, all) = read_by_calls(&data);
+    assert_eq!(touched, all);
 }
