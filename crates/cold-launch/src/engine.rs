@@ -272,7 +272,7 @@ impl<'a> Engine<'a> {
     /// A disk's read puts pages into memory without a processor's doing. In a virtual machine, behind a program that had
     /// taken all memory, starts computed 26 % (`python3`) and 13 % (`gcc`) longer where nobody had read a byte of each
     /// page since (docs/benchmarks/service.md; a guess is that its host gives the memory back at the first touch). It
-    /// takes 1 to 3 µs a page, while nobody waits.
+    /// takes about 1 µs a page, while nobody waits.
     pub(crate) fn touch(&self) {
         let page = cold_sys::page::page_size();
         for step in self.asked().iter() {
