@@ -28,8 +28,7 @@ fn nothing_is_known_without_a_service_and_a_history() {
     run(&["forget"]).expect(0);
 }
 
-mod root {
-    use std::collections::BTreeSet;
+pub(crate) mod root {
     use std::fs;
     use std::process::Command;
     use std::time::{Duration, Instant};
@@ -40,7 +39,7 @@ mod root {
     use rustix::process::Signal;
     use serde_json::Value;
 
-    use crate::prefetch::root::{World, touched};
+    use crate::prefetch::root::World;
     use crate::support::*;
 
     /// Runs its arguments and prints how many faults of theirs waited for a disk.
@@ -49,9 +48,9 @@ subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
 
     /// A world with a plan, and a service in it.
-    struct Served {
-        w: World,
-        service: Option<Started>,
+    pub(crate) struct Served {
+        pub(crate) w: World,
+        pub(crate) service: Option<Started>,
     }
 
     impl Served {
@@ -63,55 +62,31 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         fn at(&self) -> [String; 4] {
             ["--state".into(), self.w.place.text("state"), "--store".into(), self.w.store()]
         }
-        fn cold(&self, words: &[&str]) -> Cold {
+        pub(crate) fn cold(&self, words: &[&str]) -> Cold {
             let words = ["service"].iter().chain(words).map(|w| (*w).to_owned());
             self.w.place.cold(words.chain(self.at()).collect::<Vec<_>>())
         }
         /// Learns nothing: beside this test others start programs.
-        fn begin(&mut self, options: &[&str]) {
+        pub(crate) fn begin(&mut self, options: &[&str]) {
             self.begin_learning(&[&["--no-learn"], options].concat());
         }
-        fn begin_learning(&mut self, options: &[&str]) {
+        pub(crate) fn begin_learning(&mut self, options: &[&str]) {
             self.service = Some(self.cold(&[&["run"], options].concat()).start());
             until("the service answers", || (!self.status()["service"].is_null()).then_some(()));
         }
-        fn learning(&self, what: &str) -> Value {
-            self.status()["service"]["learning"][what].clone()
-        }
-        /// Starts it cold until the service has noticed that, and waits for its next start.
-        fn noticed(&self) {
-            attempts(|| {
-                self.start();
-                let end = Instant::now() + Duration::from_secs(20);
-                while self.learning("armed") != true && Instant::now() < end {
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-                check(self.learning("armed") == true, || self.status().to_string())
-            });
-        }
-        /// Starts it cold until something has come of a recorded start.
-        fn taught(&self) {
-            until("a start was recorded", || {
-                if self.learning("armed") == true {
-                    self.start();
-                }
-                let tried = self.learning("learnt") == 1 || self.learning("waiting")[0]["why"].is_string();
-                tried.then_some(())
-            });
-        }
-        fn end(&mut self) -> Ran {
+        pub(crate) fn end(&mut self) -> Ran {
             let service = self.service.take().unwrap();
             service.kill(Signal::TERM);
             service.end().expect(0)
         }
-        fn status(&self) -> Value {
+        pub(crate) fn status(&self) -> Value {
             self.cold(&["status", "--json"]).run().expect(0).json()
         }
         fn count(&self, what: &str) -> u64 {
             self.status()["service"][what].as_u64().unwrap_or(0)
         }
         /// A cold start, wrapped by nothing; its faults that waited for the disk.
-        fn start(&self) -> u64 {
+        pub(crate) fn start(&self) -> u64 {
             self.w.evict();
             self.faults()
         }
@@ -126,7 +101,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
             String::from_utf8(out.stdout).unwrap().trim().parse().unwrap()
         }
         /// What `act` gives, once the service has counted it.
-        fn counted<T>(&self, what: &str, act: impl FnOnce() -> T) -> T {
+        pub(crate) fn counted<T>(&self, what: &str, act: impl FnOnce() -> T) -> T {
             let before = self.count(what);
             let made = act();
             until("it is counted", || (self.count(what) > before).then_some(()));
@@ -213,80 +188,6 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
             log["policies"][0]["starts"].as_u64().unwrap() >= 2 && log["emptied"].as_u64().unwrap() >= 1,
             "{log}"
         );
-    }
-
-    /// Nobody asks for it: a cold start is noticed, the next one recorded, the third read ahead.
-    #[test]
-    fn what_nobody_has_learnt_is_learnt_by_its_own_starts() {
-        needs_root!();
-        let _machine = together();
-        let mut s = Served { w: World::for_all(Preset::Cloud), service: None };
-        let plain = s.start();
-        let data = s.w.data.to_str().unwrap().to_owned();
-        let only = s.w.place.text("cold-subject");
-        attempts(|| {
-            s.begin_learning(&["--control-every", "0", "--only", &only]);
-            s.noticed();
-            let waiting = s.learning("waiting");
-            assert_eq!(waiting[0]["executable"], only.as_str(), "{waiting}");
-            let why = s.cold(&["why", "cold-subject"]).run().expect(0).stdout;
-            assert!(why.contains("its next start is recorded"), "{why}");
-            s.taught();
-            // On a busy machine too much of it may have passed when the recorder comes.
-            let waiting = s.learning("waiting");
-            check(s.learning("learnt") == 1, || {
-                s.end();
-                waiting.to_string()
-            })
-        });
-        until("it is followed", || (s.status()["service"]["plans"] == 1).then_some(()));
-        let plan = Store::at(s.w.store()).list().unwrap().plans.remove(0).plan;
-        let file = plan.files.iter().position(|f| f.path.to_str() == Some(&data)).expect("the data");
-        let ranges = plan.ranges.iter().filter(|r| r.file as usize == file);
-        let pages: BTreeSet<u64> =
-            ranges.flat_map(|r| r.first_page..r.first_page + u64::from(r.pages)).collect();
-        // What it touches in the moment before the recorder comes may be missing; nothing else is there.
-        assert!(pages.len() >= 100 && pages.is_subset(&touched()), "{:?}", plan.ranges);
-        attempts(|| {
-            let faults = s.counted("followed", || s.start());
-            check(faults * 2 <= plain, || format!("{faults} faults waited, {plain} without a plan"))
-        });
-        assert_eq!(s.learning("waiting"), Value::Array(Vec::new()));
-        s.end();
-    }
-
-    /// A file that only some may read is in no plan that everybody may; what is killed leaves nothing behind.
-    #[test]
-    fn private_files_are_not_learnt_and_no_recorder_stays() {
-        needs_root!();
-        let _machine = together();
-        let mut s = Served { w: World::for_all(Preset::Cloud), service: None };
-        let only = s.w.place.text("cold-subject");
-        fs::set_permissions(&s.w.data, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        s.begin_learning(&["--only", &only]);
-        s.noticed();
-        // Another start than the one that is waited for: its recording is given up, and its threads with it.
-        until("another start came", || {
-            Command::new(&only).args(["sleep", "300"]).output().unwrap();
-            (s.learning("armed") != true).then_some(())
-        });
-        until("nothing records", || {
-            let pid = s.status()["service"]["pid"].as_u64().unwrap();
-            let names = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-            let names = names.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-            (!names.collect::<String>().contains("cold-perf")).then_some(())
-        });
-        s.taught();
-        let plans = Store::at(s.w.store()).list().unwrap().plans;
-        let has_it = |plan: &cold_plan::Plan| plan.files.iter().any(|f| f.path == s.w.data);
-        assert!(!plans.iter().any(|listed| has_it(&listed.plan)), "{}", s.status());
-        let service = s.service.take().unwrap();
-        service.kill(Signal::TERM);
-        service.end().expect(0);
-        assert_eq!(fs::read_dir(s.w.place.path("tmp")).unwrap().count(), 0, "no recording stays");
-        s.begin(&[]);
-        assert_eq!(s.status()["service"]["learning"], Value::Null);
-        s.end();
     }
 
     #[test]

@@ -295,6 +295,21 @@ impl Inner {
         }
     }
 
+    /// It started cold: its next start is to be recorded. By a recorder that waits already that may be the very next
+    /// moment; none is armed for it at once, as that takes the processor from the start that was seen.
+    fn was_cold(&self, key: &Key) {
+        let name = Name::of(key);
+        let mut candidates = self.candidates();
+        candidates.was_cold(name.clone(), monotonic());
+        let wanted = candidates.wants(&name, monotonic());
+        drop(candidates);
+        let files = ExecWatch::ids_of(&key.executable).unwrap_or_default();
+        let mut armed = self.armed();
+        if wanted && !armed.is_empty() {
+            armed.extend(files);
+        }
+    }
+
     /// Whether the next start of this kind is to be recorded.
     pub(super) fn wants(&self, key: &Key) -> bool {
         self.candidates().wants(&Name::of(key), monotonic())
@@ -357,7 +372,7 @@ fn goes_on(inner: &Inner, proc: &ProcFs, w: &mut Watched) -> bool {
         && let Some(key) = inner.key_of(&w.young)
     {
         if !inner.has_plan(&key) {
-            inner.candidates().was_cold(Name::of(&key), monotonic());
+            inner.was_cold(&key);
         }
         return false;
     }

@@ -1,0 +1,158 @@
+//! `cold service` learns by itself: who started cold is recorded at its next start, and has a plan at the third.
+
+mod root {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    use cold_plan::Store;
+    use cold_testbed::disk::Preset;
+    use cold_testbed::needs_root;
+    use rustix::process::Signal;
+    use serde_json::Value;
+
+    use crate::prefetch::root::{World, touched};
+    use crate::service::root::Served;
+    use crate::support::*;
+
+    impl Served {
+        fn learning(&self, what: &str) -> Value {
+            self.status()["service"]["learning"][what].clone()
+        }
+        /// Starts it cold until the service has noticed that, and waits for its next start.
+        fn noticed(&self) {
+            attempts(|| {
+                self.start();
+                let end = Instant::now() + Duration::from_secs(20);
+                while self.learning("armed") != true && Instant::now() < end {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                check(self.learning("armed") == true, || self.status().to_string())
+            });
+        }
+        /// Starts it cold until something has come of a recorded start.
+        fn taught(&self) {
+            until("a start was recorded", || {
+                if self.learning("armed") == true {
+                    self.start();
+                }
+                let tried = self.learning("learnt") == 1 || self.learning("waiting")[0]["why"].is_string();
+                tried.then_some(())
+            });
+        }
+    }
+
+    /// Nobody asks for it: a cold start is noticed, the next one recorded, the third read ahead.
+    #[test]
+    fn what_nobody_has_learnt_is_learnt_by_its_own_starts() {
+        needs_root!();
+        let _machine = together();
+        let mut s = Served { w: World::for_all(Preset::Cloud), service: None };
+        let plain = s.start();
+        let data = s.w.data.to_str().unwrap().to_owned();
+        let only = s.w.place.text("cold-subject");
+        attempts(|| {
+            s.begin_learning(&["--control-every", "0", "--only", &only]);
+            s.noticed();
+            let waiting = s.learning("waiting");
+            assert_eq!(waiting[0]["executable"], only.as_str(), "{waiting}");
+            let why = s.cold(&["why", "cold-subject"]).run().expect(0).stdout;
+            assert!(why.contains("its next start is recorded"), "{why}");
+            s.taught();
+            // On a busy machine too much of it may have passed when the recorder comes.
+            let waiting = s.learning("waiting");
+            check(s.learning("learnt") == 1, || {
+                s.end();
+                waiting.to_string()
+            })
+        });
+        until("it is followed", || (s.status()["service"]["plans"] == 1).then_some(()));
+        let plan = Store::at(s.w.store()).list().unwrap().plans.remove(0).plan;
+        let file = plan.files.iter().position(|f| f.path.to_str() == Some(&data)).expect("the data");
+        let ranges = plan.ranges.iter().filter(|r| r.file as usize == file);
+        let pages: BTreeSet<u64> =
+            ranges.flat_map(|r| r.first_page..r.first_page + u64::from(r.pages)).collect();
+        // What it touches in the moment before the recorder comes may be missing; nothing else is there.
+        assert!(pages.len() >= 100 && pages.is_subset(&touched()), "{:?}", plan.ranges);
+        attempts(|| {
+            let faults = s.counted("followed", || s.start());
+            check(faults * 2 <= plain, || format!("{faults} faults waited, {plain} without a plan"))
+        });
+        assert_eq!(s.learning("waiting"), Value::Array(Vec::new()));
+        s.end();
+    }
+
+    /// A file that only some may read is in no plan that everybody may; what is killed leaves nothing behind.
+    #[test]
+    fn private_files_are_not_learnt_and_no_recorder_stays() {
+        needs_root!();
+        let _machine = together();
+        let mut s = Served { w: World::for_all(Preset::Cloud), service: None };
+        let only = s.w.place.text("cold-subject");
+        fs::set_permissions(&s.w.data, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        s.begin_learning(&["--only", &only]);
+        s.noticed();
+        // Another start than the one that is waited for: its recording is given up, and its threads with it.
+        until("another start came", || {
+            Command::new(&only).args(["sleep", "300"]).output().unwrap();
+            (s.learning("armed") != true).then_some(())
+        });
+        until("nothing records", || {
+            let pid = s.status()["service"]["pid"].as_u64().unwrap();
+            let names = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+            let names = names.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+            (!names.collect::<String>().contains("cold-perf")).then_some(())
+        });
+        s.taught();
+        let plans = Store::at(s.w.store()).list().unwrap().plans;
+        let has_it = |plan: &cold_plan::Plan| plan.files.iter().any(|f| f.path == s.w.data);
+        assert!(!plans.iter().any(|listed| has_it(&listed.plan)), "{}", s.status());
+        let service = s.service.take().unwrap();
+        service.kill(Signal::TERM);
+        service.end().expect(0);
+        assert_eq!(fs::read_dir(s.w.place.path("tmp")).unwrap().count(), 0, "no recording stays");
+        s.begin(&[]);
+        assert_eq!(s.status()["service"]["learning"], Value::Null);
+        s.end();
+    }
+
+    /// A recorder that waits already follows one more program from the moment in which that was seen to be cold: whoever
+    /// tries what is learnt starts it again at once.
+    #[test]
+    fn a_program_that_starts_again_as_soon_as_it_was_noticed_is_recorded() {
+        needs_root!();
+        let _machine = together();
+        let mut s = Served { w: World::for_all(Preset::Cloud), service: None };
+        let other = s.w.place.text("other-subject");
+        fs::copy(s.w.place.text("cold-subject"), &other).unwrap();
+        let (here, data) = (s.w.place.text(""), s.w.data.clone());
+        // Over within a tenth of a second: what is to be recorded is looked at twice a second besides.
+        let start = || {
+            let pages = ["touch-mapped", "--random", "--spin-after", "60", data.to_str().unwrap(), "0-31"];
+            Command::new(&other).args(pages).status().unwrap()
+        };
+        attempts(|| {
+            s.begin_learning(&["--control-every", "0", "--only", &here]);
+            // The recorder waits for this one.
+            s.noticed();
+            s.w.evict();
+            let both = [start(), start()];
+            assert!(both.iter().all(std::process::ExitStatus::success), "{both:?}");
+            // On a busy machine too much of it may have passed when the recorder comes: then that is told.
+            let is_tried = || {
+                let waiting = s.learning("waiting");
+                let mut waiting = waiting.as_array().unwrap().iter();
+                s.learning("learnt") == 1
+                    || waiting.any(|w| w["executable"] == other.as_str() && w["why"].is_string())
+            };
+            let end = Instant::now() + Duration::from_secs(5);
+            while !is_tried() && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            let (tried, status) = (is_tried(), s.status().to_string());
+            s.end();
+            check(tried, || status)
+        });
+    }
+}
