@@ -3,8 +3,8 @@
 //! By recency and frequency and no grander predictor: of 279 users, a learned model hit 0.8935 where least recently
 //! used hit 0.8900. Of equally likely programs those come first whose start gains most for the memory that they take
 //! (docs/benchmarks/service.md compares this rule with others). Only after something has emptied the cache (boot, a program that took all memory, a drop), into
-//! free memory only, while nothing waits. What is read so and not used is the first that the kernel takes back: pages
-//! that were never touched lie at the end of its inactive list.
+//! free memory only, while nothing waits. What is read so and not used is among the first that the kernel takes
+//! back: its pages lie on the inactive list, and one read of each does not move them from there.
 
 use cold_model::Nanos;
 
