@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use cold_trace::bpf::{BpfCosts, BpfOptions, BpfRecorder, Follow};
 use cold_trace::raw::{Event, FileEvent, Id, RawRecord, records};
@@ -24,11 +24,15 @@ fn compile(name: &str, flags: &[&str]) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (path, fresh) = (dir.join(name), dir.join(format!("{name}.{}", std::process::id())));
     let source = format!("{}/tests/bpf/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let _beside_others = RUNS.read().unwrap_or_else(PoisonError::into_inner);
     let status = Command::new("cc").args(flags).arg("-o").arg(&fresh).arg(&source).status();
     assert!(status.unwrap().success(), "cc {source}");
     fs::rename(&fresh, &path).unwrap();
     path
 }
+
+/// Held by tests that run programs, which a recorder of this process's children follows, too.
+static RUNS: RwLock<()> = RwLock::new(());
 
 /// The actor, compiled once.
 pub(crate) fn actor() -> &'static Path {
@@ -82,6 +86,18 @@ pub(crate) fn record(options: &BpfOptions, args: &[&str]) -> Seen {
 
 /// The same of any program.
 pub(crate) fn record_of(program: &Path, options: &BpfOptions, args: &[&str]) -> Seen {
+    let _beside_others = RUNS.read().unwrap_or_else(PoisonError::into_inner);
+    recorded(program, options, args)
+}
+
+/// The actor's, while no other test of this process records or compiles: what such programs lose counts as well.
+pub(crate) fn record_alone(options: &BpfOptions, args: &[&str]) -> Seen {
+    let program = actor();
+    let _alone = RUNS.write().unwrap_or_else(PoisonError::into_inner);
+    recorded(program, options, args)
+}
+
+fn recorded(program: &Path, options: &BpfOptions, args: &[&str]) -> Seen {
     let mut recorder = BpfRecorder::attach(options, Vec::new()).unwrap();
     recorder.follow(Follow::ChildrenOf(std::process::id())).unwrap();
     let actor =
