@@ -282,8 +282,8 @@ class Bench:
     def keep(self):
         """Rest, or rest behind a hog (or with --drop behind a dropped cache, which takes names and inodes, too), then the
         five most used. Rest alone is one control: whoever has not run for a while finds the processor's own caches empty,
-        too. Rest behind a hog that cannot take the pages of the plans, as they are locked, is the other: no reading of
-        pages can be better than that."""
+        too. Rest behind a hog that cannot take the pages of the plans, as they are locked, is the other: none of
+        them can be absent."""
         names = list(self.learnt())[:5]
         programs = {name: self.programs[name] for name in names}
         self.begin("--no-learn", "--control-every", "0")
