@@ -12,6 +12,7 @@ use cold_model::recording::{self, FileIdx, LookupKind, Recording};
 use cold_plan::plan::{FileKind, PAGE, Range};
 
 use super::With;
+use super::names;
 use super::pages::push;
 use super::select::Selection;
 use cold_analyze::clock::DependencyClock;
@@ -120,9 +121,10 @@ pub(super) fn interpreters(
     }
 }
 
-/// Names and directories that were found, and of names that were not there one for each directory in which nothing else
-/// is looked up: whoever looks for a program along PATH reads every directory on the way. A missing name costs its start
-/// the directory's block, once; the other names that are missing beside it cost computing only.
+/// Names and directories that were found, and of names that were not there those that read another block of their
+/// directory: one where nothing else is looked up (whoever looks for a program along PATH reads every directory on the
+/// way), and of directories that have several blocks, in which names lie scattered, as many as [`names::enough`] says. The
+/// other names that are missing beside them cost computing only.
 pub(super) fn lookups(
     recording: &Recording,
     clock: &DependencyClock,
@@ -143,37 +145,49 @@ pub(super) fn lookups(
             missing.add(path, clock.need(l.at, l.tid));
         }
     }
-    let chosen = selection.paths();
-    let within: HashSet<&Path> =
-        chosen.iter().flat_map(|p| [Some(p.as_path()), p.parent()]).flatten().collect();
-    // Directories that are there are not looked at: of 30,000 missing names most lie in these.
+    let within = selection.looked_into();
+    let most = |directory: &Path| {
+        let enough = with.inode.map_or(1, |inode| names::enough(directory, inode));
+        match within.get(directory) {
+            Some(listed) if *listed || enough == 1 => 0,
+            _ => enough,
+        }
+    };
+    // Of directories that are there no name is looked for again: of 30,000 missing ones most lie in these.
     let mut first = Missing::default();
-    for (path, need_ns) in missing.outside(&within) {
-        first.add(first_missing(&path, with), need_ns);
+    for (path, need_ns) in missing.of_each(&most) {
+        let missing = if path.parent().is_some_and(|d| within.contains_key(d)) {
+            path
+        } else {
+            first_missing(&path, with)
+        };
+        first.add(missing, need_ns);
     }
-    for (path, need_ns) in first.outside(&within) {
+    for (path, need_ns) in first.of_each(&most) {
         selection.name(&path_text::encode(&path), FileKind::Name, need_ns);
     }
 }
 
-/// By directory, the name that stands for all that are missing there, and when the first of them is needed.
+/// By directory, the names that are missing there, and when they are needed.
 #[derive(Default)]
-struct Missing(BTreeMap<PathBuf, (PathBuf, u64)>);
+struct Missing(BTreeMap<PathBuf, BTreeMap<PathBuf, u64>>);
 
 impl Missing {
     fn add(&mut self, path: PathBuf, need_ns: u64) {
         let Some(directory) = path.parent().map(Path::to_owned) else { return };
-        // The first in the order of names, not in time, which threads and temporary names change.
-        let stands = self.0.entry(directory).or_insert_with(|| (path.clone(), need_ns));
-        stands.1 = stands.1.min(need_ns);
-        if path < stands.0 {
-            stands.0 = path;
-        }
+        let need = self.0.entry(directory).or_default().entry(path).or_insert(need_ns);
+        *need = need_ns.min(*need);
     }
 
-    /// Those of other directories than these.
-    fn outside(self, directories: &HashSet<&Path>) -> impl Iterator<Item = (PathBuf, u64)> {
-        self.0.into_iter().filter(|(d, _)| !directories.contains(d.as_path())).map(|(_, stands)| stands)
+    /// So many of each directory, which stand for the others there: the first in the order of names, not in time, which
+    /// threads and temporary names change. What stands for others is needed as early as they are.
+    fn of_each(self, most: &dyn Fn(&Path) -> u64) -> impl Iterator<Item = (PathBuf, u64)> {
+        self.0.into_iter().flat_map(move |(directory, names)| {
+            let most = usize::try_from(most(&directory)).unwrap_or(usize::MAX);
+            let first = names.values().copied().min().unwrap_or_default();
+            let all = names.len() <= most;
+            names.into_iter().take(most).map(move |(path, need_ns)| (path, if all { need_ns } else { first }))
+        })
     }
 }
 

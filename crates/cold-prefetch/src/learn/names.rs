@@ -43,6 +43,13 @@ pub(super) fn thin(selection: &mut Selection<'_>, ranges: &[Range], inode: Inode
     }
 }
 
+/// Names that read all blocks of a directory: one where it has one block, or where that is not known.
+pub(super) fn enough(directory: &Path, inode: InodeOf) -> u64 {
+    // What a link leads to, not the link.
+    let blocks = inode(&directory.join(".")).map_or(1, |d| d.size.div_ceil(4096));
+    if blocks <= 1 { 1 } else { blocks.saturating_mul(PER_BLOCK) }
+}
+
 fn spare(files: &[PlanFile], ranges: &[Range], inode: InodeOf) -> Vec<Spare> {
     let read: HashSet<usize> = ranges.iter().map(|r| r.file as usize).collect();
     let mut planned: Vec<usize> = (0..files.len())
@@ -94,9 +101,7 @@ fn directories<'a>(
         if out.contains_key(directory) {
             continue;
         }
-        // What a link leads to, not the link.
-        let blocks = inode(&directory.join(".")).map_or(1, |d| d.size.div_ceil(4096));
-        let enough = if blocks <= 1 { 1 } else { blocks.saturating_mul(PER_BLOCK) };
+        let enough = enough(directory, inode);
         let stay = names.iter().filter(|i| stays.contains(i)).count() as u64;
         let more = usize::try_from(enough.saturating_sub(stay)).unwrap_or(usize::MAX);
         let more: Vec<usize> = names.iter().copied().filter(|i| !stays.contains(i)).take(more).collect();

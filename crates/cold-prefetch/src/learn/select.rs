@@ -64,6 +64,15 @@ impl<'a> Selection<'a> {
         self.chosen.iter().filter(|f| f.kind != FileKind::BlockDevice).map(|f| f.path.clone()).collect()
     }
 
+    /// Directories of which a block is read because something is looked up there, or all of them, because they are listed
+    /// (true).
+    pub(super) fn looked_into(&self) -> HashMap<PathBuf, bool> {
+        let files = || self.chosen.iter().filter(|f| f.kind != FileKind::BlockDevice);
+        let within = files().filter_map(|f| f.path.parent()).map(|directory| (directory.to_owned(), false));
+        let listed = files().filter(|f| f.kind == FileKind::Directory).map(|f| (f.path.clone(), true));
+        within.chain(listed).collect()
+    }
+
     /// What was chosen so far. What has no need is not part of the plan.
     pub(super) fn chosen(&mut self) -> &mut [PlanFile] {
         &mut self.chosen

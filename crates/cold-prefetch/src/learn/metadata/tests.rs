@@ -85,6 +85,50 @@ fn of_missing_names_one_stays_for_each_directory_in_which_nothing_else_is_looked
 }
 
 #[test]
+fn a_missing_name_is_learnt_in_a_directory_that_itself_was_only_asked_for() {
+    let mut r = recording();
+    touch(&mut r, 20, 10, 0, 0..1, TouchKind::Fault);
+    let directory = file(&mut r, "/usr/lib/tools", 1);
+    r.files[directory as usize].kind = Kind::Directory;
+    lookup(&mut r, 5, LookupKind::Stat, "/usr/lib/tools", 0, Some(directory));
+    lookup(&mut r, 6, LookupKind::Stat, "/usr/lib/tools/absent", -2, None);
+    let files = observe(&r, &With::default()).expect("teaches").files.into_iter();
+    let names = files.filter(|f| f.kind == FileKind::Name).map(|f| f.path.display().to_string());
+    assert_eq!(names.collect::<Vec<_>>(), ["/usr/lib/tools", "/usr/lib/tools/absent"]);
+}
+
+/// Names lie scattered over a directory's blocks: a name that is found beside a missing one reads another block.
+#[test]
+fn of_a_directory_of_several_blocks_missing_names_are_learnt_beside_found_ones() {
+    fn inode(path: &Path) -> Option<Inode> {
+        let sizes = [("/usr/bin", 2 * 4096), ("/usr/sbin", 2 * 4096), ("/etc", 4096)];
+        let size = sizes.into_iter().find(|(directory, _)| path == Path::new(directory))?.1;
+        Some(Inode { dev: Dev::new(8, 1), number: 7, block: 0, size })
+    }
+    let mut r = recording();
+    touch(&mut r, 20, 10, 0, 0..1, TouchKind::Fault);
+    let listed = file(&mut r, "/usr/sbin", 1);
+    r.files[listed as usize].kind = Kind::Directory;
+    lookup(&mut r, 5, LookupKind::List, "/usr/sbin", 3, Some(listed));
+    for directory in ["/usr/bin", "/etc", "/usr/sbin"] {
+        lookup(&mut r, 5, LookupKind::Stat, &format!("{directory}/found"), 0, Some(0));
+        for n in 0..10 {
+            lookup(&mut r, 19 - n, LookupKind::Stat, &format!("{directory}/absent-{n}"), -2, None);
+        }
+    }
+    let files =
+        observe(&r, &With { inode: Some(inode), ..With::default() }).expect("teaches").files.into_iter();
+    let mut names: Vec<_> = files
+        .filter(|f| f.kind == FileKind::Name && !f.path.ends_with("found"))
+        .map(|f| (f.path.display().to_string(), f.need_ns))
+        .collect();
+    names.sort();
+    // Four for each of its blocks; they stand for the others, which are needed earlier.
+    let wanted: Vec<_> = (0..8).map(|n| (format!("/usr/bin/absent-{n}"), 9_000_000)).collect();
+    assert_eq!(names, wanted);
+}
+
+#[test]
 fn of_inodes_that_were_read_ahead_only_those_of_known_names_are_learnt() {
     let mut r = recording();
     r.manifest.state.wanted = "cold".into();

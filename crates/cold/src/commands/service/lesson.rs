@@ -1,6 +1,6 @@
 //! One start that is recorded while nobody asks for it, and the plan of it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ use crate::recorder::{Directory, Watch, Whom, manifest};
 const BUFFER: usize = 2 << 20;
 /// A start has come to rest when its processes slept for so long; as a launch takes it.
 const REST: Nanos = Nanos(500_000_000);
+/// Bytes of a directory that is listed for one name: a few blocks, each as long to read as the one that is wanted.
+const MOST_LISTED: u64 = 16 << 10;
 /// What has neither ended nor come to rest by then is no start.
 const LONGEST: Nanos = Nanos(30_000_000_000);
 /// Between two looks at the process, while it is young and later.
@@ -146,6 +148,8 @@ impl Armed {
     fn learn(&self, inner: &Inner, key: &Key, ready: &Ready, recording: &Recording) -> Result<(), String> {
         let excluded = [inner.store.directory().to_owned(), self.path.clone()];
         let start = cold_prefetch::observe(recording, &beside(&excluded)).map_err(|e| e.to_string())?;
+        let mut start = start;
+        list_instead(&mut start.files, &|path| inner.is_open(path));
         let shown = open_to_all(&start.files, &|path| inner.is_open(path));
         let start = start.without(&|file| !shown.contains(&file.path));
         if start.readable() == 0 {
@@ -167,6 +171,41 @@ impl Armed {
     }
 }
 
+/// In place of a missing name that may not be shown its directory is listed, which reads the block that the lookup wants.
+/// Only where everybody may list it, and not where that takes more than [`MOST_LISTED`].
+fn list_instead(files: &mut [PlanFile], is_open: &dyn Fn(&Path) -> bool) {
+    let shown = open_to_all(files, is_open);
+    // Asked in this order: nothing is looked up where a server might not answer.
+    let hidden = |file: &PlanFile| {
+        file.kind == FileKind::Name
+            && !shown.contains(&file.path)
+            && file.path.parent().is_some_and(is_open)
+            && is_missing(&file.path)
+    };
+    // The root directory is no part of a plan: whoever starts anything has it.
+    let small = |path: &Path| {
+        path.parent().is_some()
+            && path.metadata().is_ok_and(|meta| meta.is_dir() && meta.len() <= MOST_LISTED)
+    };
+    let mut places: HashMap<PathBuf, usize> =
+        files.iter().enumerate().filter(|(_, f)| !hidden(f)).map(|(at, f)| (f.path.clone(), at)).collect();
+    for at in 0..files.len() {
+        let Some(file) = files.get(at).filter(|file| hidden(file)) else { continue };
+        let (need_ns, directory) = (file.need_ns, file.path.parent().unwrap_or(Path::new("/")).to_owned());
+        if !small(&directory) {
+            continue;
+        }
+        let place = *places.entry(directory.clone()).or_insert(at);
+        let Some(lists) = files.get_mut(place) else { continue };
+        (lists.path, lists.kind) = (directory, FileKind::Directory);
+        lists.need_ns = lists.need_ns.min(need_ns);
+    }
+}
+
+fn is_missing(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|e| e.kind() == ErrorKind::NotFound)
+}
+
 /// The paths of these files that everybody may know, as everybody may read the plan: not of files, directories and names
 /// that only some may see. Of a disk it holds numbers of blocks. A name that is missing tells what somebody looked for: it
 /// is shown where everybody may list its directory, and a file of this name lies elsewhere for everybody to see (a program
@@ -175,13 +214,13 @@ fn open_to_all(files: &[PlanFile], is_open: &dyn Fn(&Path) -> bool) -> HashSet<P
     let device = |file: &PlanFile| file.kind == FileKind::BlockDevice;
     let (open, hidden): (Vec<_>, Vec<_>) = files.iter().partition(|file| device(file) || is_open(&file.path));
     let known: HashSet<&OsStr> = open.iter().filter_map(|file| file.path.file_name()).collect();
-    let is_missing = |file: &&PlanFile| {
+    let is_shown = |file: &&PlanFile| {
         file.kind == FileKind::Name
             && file.path.file_name().is_some_and(|name| known.contains(name))
             && file.path.parent().is_some_and(is_open)
-            && file.path.symlink_metadata().is_err_and(|e| e.kind() == ErrorKind::NotFound)
+            && is_missing(&file.path)
     };
-    let missing = hidden.into_iter().filter(is_missing);
+    let missing = hidden.into_iter().filter(is_shown);
     missing.chain(open.iter().copied()).map(|file| file.path.clone()).collect()
 }
 
@@ -262,7 +301,7 @@ mod tests {
             ("empty/diary", FileKind::Name),
             ("own/tool", FileKind::Name),
         ];
-        let files = names.map(|(name, kind)| PlanFile {
+        let mut files = names.map(|(name, kind)| PlanFile {
             path: dir.path().join(name),
             kind,
             identity: cold_plan::plan::Identity::default(),
@@ -273,5 +312,23 @@ mod tests {
         let shown = open_to_all(&files, &cold_sys::place::everybody_may_read);
         let wanted = ["bin/tool", "empty/tool"].map(|name| dir.path().join(name));
         assert_eq!(shown, HashSet::from(wanted));
+
+        // The directory of the others is listed in their place, once, as early as the first of them is needed.
+        files[3].need_ns = 7;
+        files[4].need_ns = 5;
+        list_instead(&mut files, &cold_sys::place::everybody_may_read);
+        let shown = open_to_all(&files, &cold_sys::place::everybody_may_read);
+        let mut told: Vec<_> = files
+            .iter()
+            .filter(|f| shown.contains(&f.path))
+            .map(|f| (f.kind, f.need_ns, f.path.clone()))
+            .collect();
+        told.sort_by_key(|(_, _, path)| path.clone());
+        let wanted = [
+            (FileKind::Regular, 1, "bin/tool"),
+            (FileKind::Directory, 5, "empty"),
+            (FileKind::Name, 1, "empty/tool"),
+        ];
+        assert_eq!(told, wanted.map(|(kind, need_ns, name)| (kind, need_ns, dir.path().join(name))));
     }
 }
