@@ -153,7 +153,7 @@ pub(super) fn lookups(
             _ => enough,
         }
     };
-    // Of directories that are there no name is looked for again: of 30,000 missing ones most lie in these.
+    // A directory in which something is looked up is there, and need not be looked for.
     let mut first = Missing::default();
     for (path, need_ns) in missing.of_each(&most) {
         let missing = if path.parent().is_some_and(|d| within.contains_key(d)) {

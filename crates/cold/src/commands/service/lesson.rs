@@ -147,10 +147,9 @@ impl Armed {
 
     fn learn(&self, inner: &Inner, key: &Key, ready: &Ready, recording: &Recording) -> Result<(), String> {
         let excluded = [inner.store.directory().to_owned(), self.path.clone()];
-        let start = cold_prefetch::observe(recording, &beside(&excluded)).map_err(|e| e.to_string())?;
-        let mut start = start;
-        list_instead(&mut start.files, &|path| inner.is_open(path));
-        let shown = open_to_all(&start.files, &|path| inner.is_open(path));
+        let mut start = cold_prefetch::observe(recording, &beside(&excluded)).map_err(|e| e.to_string())?;
+        let mut shown = open_to_all(&start.files, &|path| inner.is_open(path));
+        list_instead(&mut start.files, &mut shown, &|path| inner.is_open(path));
         let start = start.without(&|file| !shown.contains(&file.path));
         if start.readable() == 0 {
             return Err("it needs no file that everybody may read".to_owned());
@@ -172,9 +171,8 @@ impl Armed {
 }
 
 /// In place of a missing name that may not be shown its directory is listed, which reads the block that the lookup wants.
-/// Only where everybody may list it, and not where that takes more than [`MOST_LISTED`].
-fn list_instead(files: &mut [PlanFile], is_open: &dyn Fn(&Path) -> bool) {
-    let shown = open_to_all(files, is_open);
+/// Only where everybody may list it, and not where that takes more than [`MOST_LISTED`]. `shown`: see [`open_to_all`].
+fn list_instead(files: &mut [PlanFile], shown: &mut HashSet<PathBuf>, is_open: &dyn Fn(&Path) -> bool) {
     // Asked in this order: nothing is looked up where a server might not answer.
     let hidden = |file: &PlanFile| {
         file.kind == FileKind::Name
@@ -187,18 +185,19 @@ fn list_instead(files: &mut [PlanFile], is_open: &dyn Fn(&Path) -> bool) {
         path.parent().is_some()
             && path.metadata().is_ok_and(|meta| meta.is_dir() && meta.len() <= MOST_LISTED)
     };
-    let mut places: HashMap<PathBuf, usize> =
-        files.iter().enumerate().filter(|(_, f)| !hidden(f)).map(|(at, f)| (f.path.clone(), at)).collect();
-    for at in 0..files.len() {
-        let Some(file) = files.get(at).filter(|file| hidden(file)) else { continue };
-        let (need_ns, directory) = (file.need_ns, file.path.parent().unwrap_or(Path::new("/")).to_owned());
-        if !small(&directory) {
-            continue;
-        }
+    let listed = |(at, file): (usize, &PlanFile)| {
+        let directory = file.path.parent().filter(|directory| hidden(file) && small(directory))?;
+        Some((at, directory.to_owned(), file.need_ns))
+    };
+    let listed: Vec<_> = files.iter().enumerate().filter_map(listed).collect();
+    let seen = files.iter().enumerate().filter(|(_, file)| shown.contains(&file.path));
+    let mut places: HashMap<PathBuf, usize> = seen.map(|(at, file)| (file.path.clone(), at)).collect();
+    for (at, directory, need_ns) in listed {
         let place = *places.entry(directory.clone()).or_insert(at);
         let Some(lists) = files.get_mut(place) else { continue };
-        (lists.path, lists.kind) = (directory, FileKind::Directory);
+        (lists.path, lists.kind) = (directory.clone(), FileKind::Directory);
         lists.need_ns = lists.need_ns.min(need_ns);
+        shown.insert(directory);
     }
 }
 
@@ -316,8 +315,8 @@ mod tests {
         // The directory of the others is listed in their place, once, as early as the first of them is needed.
         files[3].need_ns = 7;
         files[4].need_ns = 5;
-        list_instead(&mut files, &cold_sys::place::everybody_may_read);
-        let shown = open_to_all(&files, &cold_sys::place::everybody_may_read);
+        let mut shown = shown;
+        list_instead(&mut files, &mut shown, &cold_sys::place::everybody_may_read);
         let mut told: Vec<_> = files
             .iter()
             .filter(|f| shown.contains(&f.path))
