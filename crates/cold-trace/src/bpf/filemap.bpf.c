@@ -116,29 +116,37 @@ PROGRAM(mm_filemap_get_pages, filemap_get_pages)
 		context_call(task);
 }
 
-/* Of a task that is not followed: each folio as it comes. */
-static __always_inline void add_of_others(struct inode *inode, u64 index, u32 order)
+/* What the add of a task that is not followed begins with; false: the recorder's own. */
+static __always_inline bool add_of_others(struct cold_add *add, struct inode *inode)
 {
-	struct cold_id id = id_of(inode);
-	struct cold_add *event;
-
+	if (is_self())
+		return false;
+	tell_adds();
 	tell_inode(inode, SCRATCH_TASK);
-	event = RESERVE(cold_add, COLD_LOST_FILLS);
-	if (!event)
-		return;
-	head_with(&event->head, COLD_ADD, sizeof(*event), is_kthread() ? COLD_KTHREAD : 0);
-	__builtin_memset(&event->context, 0, sizeof(event->context));
-	event->context.syscall = -1;
-	event->file = id;
-	event->index = index;
-	event->order = order;
-	event->more = 0;
-	SUBMIT(event);
+	head_with(&add->head, COLD_ADD, sizeof(*add), is_kthread() ? COLD_KTHREAD : 0);
+	__builtin_memset(&add->context, 0, sizeof(add->context));
+	add->context.syscall = -1;
+	add->file = id_of(inode);
+	return true;
+}
+
+/* The same of a task that is. */
+static __always_inline void add_of_task(struct cold_add *add, struct task_state *task,
+					struct address_space *mapping, u64 *ctx)
+{
+	tell_adds();
+	struct cold_id id = file_behind(task, mapping);
+	context_adds(task, id);
+	resolve_call(task);
+	tell_stack(ctx, task, false);
+	head_of_task(&add->head, task, COLD_ADD, sizeof(*add));
+	add->context = task->context;
+	add->file = id;
 }
 
 /*
- * Folios of the tree are told by runs: a cold start of Firefox adds 80,000 of them, 32 and more at a time,
- * and an event each was a third of all that recording cost.
+ * Folios are told by runs, whoever adds them: a cold start of Firefox adds 80,000 of them, 32 and more at a time, and an
+ * event each was a third of all that recording cost. A run is its task's alone: whoever leaves the CPU tells it.
  */
 PROGRAM(mm_filemap_add_to_page_cache, filemap_add)
 {
@@ -157,19 +165,10 @@ PROGRAM(mm_filemap_add_to_page_cache, filemap_add)
 		return;
 	}
 	task = my_context();
-	if (!task) {
-		if (!is_self())
-			add_of_others(mapping->host, index, order);
+	if (task)
+		add_of_task(&run->add, task, mapping, ctx);
+	else if (!add_of_others(&run->add, mapping->host))
 		return;
-	}
-	tell_adds();
-	struct cold_id id = file_behind(task, mapping);
-	context_adds(task, id);
-	resolve_call(task);
-	tell_stack(ctx, task, false);
-	head_of_task(&run->add.head, task, COLD_ADD, sizeof(run->add));
-	run->add.context = task->context;
-	run->add.file = id;
 	run->add.index = index;
 	run->add.order = order;
 	run->add.more = 0;
