@@ -158,18 +158,21 @@ class Bench:
             results.put(name, result)
 
     def bound(self, store, argv, warm):
-        """The plan's least time, with the measured warm starts, and a recorded start that tells what threads wait for."""
+        """The plan's least time, with the measured warm starts, and recorded ones that tell what threads wait for."""
         if warm is None:
             return None
-        recorded = self.logged("cold", argv)
-        shown = self.cold("prefetch", "--store", store, "show", "--json", "--warm", warm, "--recording", recorded, "--", *argv)
+        exact = ["--exact-need"] if self.options.exact_need else []
+        recorded = ["--recording", self.logged("cold", argv, *exact)]
+        if exact:
+            recorded += ["--warm-recording", self.logged("warm", argv)]
+        shown = self.cold("prefetch", "--store", store, "show", "--json", "--warm", warm, *recorded, "--", *argv)
         return json.loads(shown)["bound"]
 
-    def logged(self, state, argv):
+    def logged(self, state, argv, *flags):
         """A recorded start."""
         self.recorded += 1
         made = self.work / f"logged-{self.recorded % (2 * LOGGED)}.cold"
-        self.cold("trace", "--overwrite", "-o", made, "--state", state, "--evict", self.options.evict, "--", *argv)
+        self.cold("trace", "--overwrite", "-o", made, "--state", state, "--evict", self.options.evict, *flags, "--", *argv)
         return made
 
     def tables(self, recorded):

@@ -1,8 +1,8 @@
 //! The least time a start can take on the plan's device, whatever the plan and the order of its reads.
 //!
-//! `max(C, max_i(A_i + C − c_i))`: C is the time to ready when nothing has to be read, taken from a trial's
-//! warm starts, which no recorder slowed down; `c_i` is how far the program is when it needs page i, and `A_i`
-//! when the pages up to i can have come at the earliest. So that it holds for every start,
+//! `max(C, max_i(A_i + r_i))`: C is the time to ready when nothing has to be read, taken from a trial's warm starts, which
+//! no recorder slowed down; `r_i` is what is at least still to come when page i is there, and `A_i` when all pages with as
+//! much to come behind them can have come at the earliest. So that it holds for every start,
 //!
 //! - only pages count that *every* start of the history needed, and none that was merely mapped around a fault;
 //!   of files on one disk, the one that the plan was made for. Metadata does not count: it may be cached.
@@ -10,9 +10,9 @@
 //!   depth at which the device does most of them. What lies between two pages may be read along instead of asking twice,
 //!   so the least over all ways of doing that is taken ([`Laid`]). Of a device that does several requests at
 //!   a time, as many as were measured at a time cost none of these.
-//! - `c_i` is, of a program of one thread, at most the recorded need time, because recording only adds to it. Of
-//!   others it takes a recorded start ([`Latest`]): what one thread waits for need not hold up another. Without one
-//!   `c_i` does not count.
+//! - `r_i` is, of a program of one thread, C less the recorded need time, because recording only adds to that. Of others
+//!   it takes a recorded start ([`Latest`]): what one thread waits for need not hold up another. Without one nothing is
+//!   known to come behind a page.
 //!
 //! A device that lets bursts through faster than its measured rates can be faster by the burst.
 
@@ -29,14 +29,14 @@ use cold_plan::plan::{Bound, FileKind, PAGE, PlanFile, Range};
 use crate::learn::JOIN_NS;
 pub use latest::Latest;
 
-/// Pages that count, by the time at which the program needs them.
+/// Pages that count.
 struct BoundPiece<'a> {
     file: u32,
     of: &'a PlanFile,
     /// First byte, and the one behind the last.
     bytes: (u64, u64),
-    /// How far the program is when it needs them, nanoseconds; `None`: nobody knows.
-    reached_ns: Option<u64>,
+    /// What is at least still to come when they are there, nanoseconds; 0 where nobody knows.
+    after_ns: u64,
 }
 
 /// Where the files of a plan lie on this machine.
@@ -67,15 +67,14 @@ pub fn bound_of_warm(
     let mut laid = Laid::new(device);
     let computing = cpu_ns.unwrap_or(0);
     let mut least = computing as f64;
-    for piece in pieces(plan, ground, latest) {
+    for piece in pieces(plan, computing, ground, latest) {
         let (first, end) = piece.bytes;
         match places.entry(piece.file).or_insert_with(|| (ground.extents)(&piece.of.path)) {
             None => laid.bytes += end - first,
             // Pieces without a place (holes, packed into metadata) are no reads of their own.
             Some(list) => list.iter().for_each(|e| laid.add_part(e, first, end)),
         }
-        let after = piece.reached_ns.map_or(0, |reached| computing.saturating_sub(reached));
-        least = least.max(laid.least_ns() + after as f64);
+        least = least.max(laid.least_ns() + piece.after_ns as f64);
     }
     Some(Bound {
         cpu_ns,
@@ -87,7 +86,12 @@ pub fn bound_of_warm(
 }
 
 /// What every start needed on the disk that decides, in the order in which it is needed.
-fn pieces<'a>(plan: &'a Plan, ground: Ground<'_>, latest: Option<&Latest>) -> Vec<BoundPiece<'a>> {
+fn pieces<'a>(
+    plan: &'a Plan,
+    computing: u64,
+    ground: Ground<'_>,
+    latest: Option<&Latest>,
+) -> Vec<BoundPiece<'a>> {
     let deciding = deciding(plan, ground.disk);
     let mut out = Vec::new();
     for r in plan.ranges.iter().filter(|r| by_every_start(r, plan.learnt.starts)) {
@@ -97,20 +101,23 @@ fn pieces<'a>(plan: &'a Plan, ground: Ground<'_>, latest: Option<&Latest>) -> Ve
         let first = r.first_page.saturating_mul(PAGE);
         let size = of.identity.size.next_multiple_of(PAGE);
         let end = first.saturating_add(u64::from(r.pages) * PAGE).min(size);
-        let mut add = |bytes: (u64, u64), reached_ns| {
+        let mut add = |bytes: (u64, u64), after_ns: Option<u64>| {
             if bytes.0 < bytes.1 {
-                out.push(BoundPiece { file: r.file, of, bytes, reached_ns });
+                out.push(BoundPiece { file: r.file, of, bytes, after_ns: after_ns.unwrap_or(0) });
             }
         };
         match latest {
             // One range joins pages of about one time.
-            _ if plan.learnt.one_thread => add((first, end), Some(r.need_ns.saturating_add(JOIN_NS))),
-            Some(latest) => latest.split(of, (first, end), add),
+            _ if plan.learnt.one_thread => {
+                let reached = r.need_ns.saturating_add(JOIN_NS);
+                add((first, end), Some(computing.saturating_sub(reached)));
+            }
+            Some(latest) => latest.split(of, (first, end), computing, add),
             None => add((first, end), None),
         }
     }
     // What nobody knows of comes last.
-    out.sort_by_key(|piece| piece.reached_ns.unwrap_or(u64::MAX));
+    out.sort_by_key(|piece| std::cmp::Reverse(piece.after_ns));
     out
 }
 

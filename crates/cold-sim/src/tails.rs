@@ -15,6 +15,8 @@ use crate::op::FileId;
 /// Pages that a task needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
+    /// The task, by its place among the tasks.
+    pub task: usize,
     /// The file that they belong to.
     pub file: FileId,
     /// The first of them.
@@ -28,7 +30,7 @@ pub struct Need {
 /// All needs that ready hangs on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tails {
-    /// In no particular order; a page that is needed more than once is there more than once.
+    /// Of each task from its last need to its first; a page that is needed more than once is there more than once.
     pub needs: Vec<Need>,
     /// From the beginning to ready where nothing is waited for.
     pub whole_ns: u64,
@@ -109,7 +111,13 @@ impl<'a> Walk<'a> {
                     if let Some((tail_ns, (file, pages))) =
                         walker.tail_ns.zip(self.names.needed(op, self.layout))
                     {
-                        self.out.needs.push(Need { file, first: pages.start, end: pages.end, tail_ns });
+                        self.out.needs.push(Need {
+                            task: index,
+                            file,
+                            first: pages.start,
+                            end: pages.end,
+                            tail_ns,
+                        });
                     }
                 }
                 Step::Await(event) => freed.extend(awaited(&mut self.events, *event, walker.tail_ns)),
@@ -290,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_page_has_the_greatest_of_its_tails() {
-        let need = |file, first, end, tail_ns| Need { file: FileId(file), first, end, tail_ns };
+        let need = |file, first, end, tail_ns| Need { task: 0, file: FileId(file), first, end, tail_ns };
         let needs = vec![need(0, 5, 9, 10), need(1, 5, 6, 7), need(0, 0, 6, 20), need(0, 7, 8, 30)];
         let got = Tails { needs, whole_ns: 0 }.by_page();
         let of = |id: u32| got[&FileId(id)].iter().map(|p| (p.first, p.end, p.tail_ns)).collect::<Vec<_>>();

@@ -165,7 +165,7 @@ fn threads() -> Recording {
 #[test]
 fn of_many_threads_only_what_ready_hangs_on_counts() {
     let r = threads();
-    let latest = Latest::of(&r).expect("waits");
+    let latest = Latest::of(&r, None).expect("waits");
     let of = |ranges: &[(u32, u64, u32, u64)], latest| {
         let mut p = plan(disk(), 1, ranges);
         p.learnt.one_thread = false;
@@ -183,9 +183,78 @@ fn of_many_threads_only_what_ready_hangs_on_counts() {
     // Of a file that has changed nothing is known, nor where waits were not recorded.
     let mut changed = threads();
     changed.files[0].size = Some(1 << 29);
-    assert_eq!(of(&[(0, 0, 256, 0)], Latest::of(&changed).as_ref()), 100_000_000);
+    assert_eq!(of(&[(0, 0, 256, 0)], Latest::of(&changed, None).as_ref()), 100_000_000);
     let untold = Recording { off_cpu: None, ..threads() };
-    assert_eq!(Latest::of(&untold), None);
+    assert_eq!(Latest::of(&untold, None), None);
+}
+
+/// The start of [`threads`] as a program of 100 ms does it now: a cold one with exact needs that computes 90 ms more, all
+/// of it before its first MiB, and a warm one. Of that MiB the warm one has no page, as they were mapped around others;
+/// page 1000 it needs after 4 ms.
+fn cold_and_warm() -> (Recording, Recording) {
+    let mut cold = threads();
+    cold.manifest.exact_need = true;
+    cold.manifest.ready = Some(Known::Value(ms(295)));
+    for touch in cold.touches.iter_mut().flatten() {
+        touch.at += cold_model::Nanos(90_000_000);
+    }
+    for fill in cold.fills.iter_mut().flatten() {
+        fill.at += cold_model::Nanos(90_000_000);
+    }
+    cold.off_cpu = Some(Vec::new());
+    cold.off_cpu(100, 105, 10, OffCpuReason::Storage);
+    let mut warm = threads();
+    warm.manifest.ready = Some(Known::Value(ms(100)));
+    (warm.touches, warm.fills, warm.off_cpu) = (Some(Vec::new()), Some(Vec::new()), Some(Vec::new()));
+    cold.touch(210, 0, 1000..1001, TouchKind::Fault);
+    warm.touch(4, 0, 1000..1001, TouchKind::Fault);
+    (cold, warm)
+}
+
+#[test]
+fn a_warm_start_tells_what_comes_behind_pages_that_are_needed_before_those_it_knows() {
+    let (cold, warm) = cold_and_warm();
+    let of = |ranges: &[(u32, u64, u32, u64)], latest: Option<Latest>| {
+        let mut p = plan(disk(), 1, ranges);
+        p.learnt.one_thread = false;
+        bound(&p, GROUND, latest.as_ref()).expect("a device").overlapped_ns
+    };
+    let one = f64::from(1 << 20) * 10.0;
+    let first: &[_] = &[(0, 0, 256, 0)];
+    // 90 ms are left by the cold start alone, and it computed 90 too many, perhaps behind this page.
+    assert_eq!(of(first, Latest::of(&cold, None)), 100_000_000);
+    let both = Latest::of(&cold, Some(&warm)).expect("waits");
+    assert!(both.hears_warm());
+    let near = |got: u64, want: f64| assert!((got as f64 - want).abs() < 0.1 * MS, "{got}, not {want}");
+    near(of(first, Some(both.clone())), 96.0 * MS + 1.0 * MS + one);
+    // Of pages that nobody saw to be needed nothing is known.
+    assert_eq!(of(&[(0, 2000, 256, 0)], Some(both)), 100_000_000);
+    // Where the cold start needs page 1000 before the MiB as well, the warm one may have meant that.
+    let mut before = cold.clone();
+    before.touch(2, 0, 1000..1001, TouchKind::Fault);
+    before.touches.as_mut().expect("touches").sort_by_key(|touch| touch.at);
+    assert_eq!(of(first, Latest::of(&before, Some(&warm))), 100_000_000);
+    let unheard = |cold: &Recording, warm: &Recording| {
+        let latest = Latest::of(cold, Some(warm)).expect("waits");
+        assert!(!latest.hears_warm());
+    };
+    let mut around = cold.clone();
+    around.manifest.exact_need = false;
+    unheard(&around, &warm);
+    let mut other = warm.clone();
+    other.manifest.command.push("--other".into());
+    unheard(&cold, &other);
+    unheard(&cold, &Recording { off_cpu: None, ..warm });
+}
+
+#[test]
+fn what_a_recorded_start_computes_less_than_others_is_behind_no_page() {
+    let mut p = plan(disk(), 1, &[(0, 0, 256, 0)]);
+    p.learnt.one_thread = false;
+    let latest = Latest::of(&threads(), None).expect("waits");
+    let bound = bound_of_warm(&p, Some(150_000_000), GROUND, Some(&latest)).expect("a device");
+    // The recorded one computed 100 ms, 90 of them behind its first MiB; the other 50 may be before it.
+    assert_eq!(bound.overlapped_ns, 150_000_000);
 }
 
 /// The least of `max(bytes, requests)` by trying all ways.

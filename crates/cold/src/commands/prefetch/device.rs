@@ -35,7 +35,7 @@ pub(super) fn compile(plan: &mut Plan, starts: Of<'_>, state: &Path, line: &mut 
     let knobs = cold.filter(|_| plan.learnt.exact).and_then(by_start);
     let knobs = knobs.unwrap_or_else(|| cold_prefetch::knobs_for(plan, device.as_ref()));
     steps(plan, &knobs, device.as_ref());
-    let latest = cold.and_then(cold_prefetch::Latest::of);
+    let latest = cold.and_then(|cold| cold_prefetch::Latest::of(cold, warm));
     plan.bound = cold_prefetch::bound(plan, GROUND, latest.as_ref());
 }
 

@@ -59,6 +59,11 @@ pub(crate) struct Args {
     /// what still has to come behind each page
     #[arg(long, value_name = "NAME.cold", requires = "warm")]
     recording: Option<PathBuf>,
+
+    /// With --recording of a cold start with exact needs: a recorded warm one. It computes nothing for pages
+    /// that are missing, so more is known to come behind each page
+    #[arg(long, value_name = "NAME.cold", requires = "recording")]
+    warm_recording: Option<PathBuf>,
 }
 
 impl Args {
@@ -66,10 +71,17 @@ impl Args {
     fn bound(&self, plan: &Plan, ui: &Ui) -> Result<Option<Bound>, Failure> {
         let Some(seconds) = self.warm else { return Ok(plan.bound) };
         let warm = crate::values::seconds("--warm", seconds)?;
-        let recording = self.recording.as_ref().map(|dir| cold_recording::read(dir)).transpose()?;
-        let latest = recording.as_ref().and_then(cold_prefetch::Latest::of);
+        let read = |dir: &Option<PathBuf>| dir.as_ref().map(|dir| cold_recording::read(dir)).transpose();
+        let (recording, warm_start) = (read(&self.recording)?, read(&self.warm_recording)?);
+        let latest =
+            recording.as_ref().and_then(|start| cold_prefetch::Latest::of(start, warm_start.as_ref()));
         if recording.is_some() && latest.is_none() {
             ui.warn("the recording does not tell who waited for whom: it says nothing of the bound");
+        } else if warm_start.is_some() && latest.as_ref().is_some_and(|latest| !latest.hears_warm()) {
+            ui.warn(
+                "the warm recording says nothing of the bound: it takes one of the same command that hardly waited for \
+                 disks and tells who waited for whom, and a cold one with --exact-need",
+            );
         }
         let cpu_ns = u64::try_from(warm.as_nanos()).ok();
         Ok(cold_prefetch::bound_of_warm(plan, cpu_ns, device::GROUND, latest.as_ref()))

@@ -193,7 +193,7 @@ impl Live<'_> {
         let mut starts = Starts::begin(self.config, line, interrupt).map_err(failure)?;
         let recording = self.rehearsed(&mut starts, line);
         line.step("asking the model");
-        let latest = recording.as_ref().and_then(Latest::of);
+        let latest = recording.as_ref().and_then(|cold| Latest::of(cold, None));
         let forecast = recording.as_ref().and_then(|recording| self.forecast(recording));
         let mut tuner = Tuner::new(self.plan.knobs, space, limits, forecast);
         let searched = self.search(&mut tuner, &mut starts, line, interrupt);
