@@ -142,10 +142,25 @@ const USUAL_GAP: u64 = 64 << 10;
 /// Largest gap that is tried.
 const MOST_GAP: u64 = 4 << 20;
 
-/// Gaps worth a try, bytes: none, and about the device's break-even.
+/// Gaps worth a start on the disk, bytes: none, and about the device's break-even.
 pub(crate) fn gaps(device: Option<&DeviceModel>) -> [u32; 4] {
-    let even = device.map_or(USUAL_GAP, |d| d.break_even(depth(d)).max(PAGE));
-    [0, even / 2, even, even.saturating_mul(4)].map(|gap| gap.min(MOST_GAP) as u32 & !4095)
+    let even = even(device);
+    [0, even / 2, even, even.saturating_mul(4)].map(whole_pages)
+}
+
+/// Gaps worth asking the model about, which takes milliseconds each: up to break-even in eighths of it, and one beyond.
+pub(crate) fn finer_gaps(device: Option<&DeviceModel>) -> [u32; 10] {
+    let even = even(device);
+    std::array::from_fn(|n| if n == 9 { even.saturating_mul(4) } else { even * n as u64 / 8 })
+        .map(whole_pages)
+}
+
+fn even(device: Option<&DeviceModel>) -> u64 {
+    device.map_or(USUAL_GAP, |d| d.break_even(depth(d)).max(PAGE)).min(MOST_GAP)
+}
+
+fn whole_pages(gap: u64) -> u32 {
+    gap.min(MOST_GAP) as u32 & !4095
 }
 
 /// The depth that a replay reaches: one request at a time gains nothing from depth on a rotating disk.

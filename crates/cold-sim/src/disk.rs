@@ -24,7 +24,9 @@ pub use preset::Preset;
 
 use limit::Bucket;
 
-/// Bytes that pass a measured rate at once: nobody measured them, so no more than a large request.
+/// Bytes that pass a measured rate at once: nobody measured them, so no more than a large request. Requests that keep a
+/// rate of their own beside it pass at once as many as would in the time of these bytes: were it one at a time, a volume
+/// would lose the rest of that rate behind each large read (docs/benchmarks/prefetch.md, "Which gap on cloud").
 const MEASURED_BURST: u64 = 1 << 20;
 /// No measurement has more requests at a time.
 const MOST_CHANNELS: u32 = 4096;
@@ -99,10 +101,12 @@ impl Model {
         let per_second = |ns_per_byte: f64| (ns_per_byte > 0.0).then(|| (1e9 / ns_per_byte) as u64);
         let most = device.depths.iter().map(|d| d.iops).fold(0.0, f64::max);
         let depth = device.depths.iter().map(|d| d.depth).max().unwrap_or(1).max(1);
-        let rate = Limit { unit: Unit::Requests { of: u64::MAX }, per_second: most as u64, burst: 1 };
-        let rate = (most >= 1.0 && !device.rotational).then_some(rate);
         let together = per_second(device.ns_per_byte);
         let is_rate = device.keeps_a_rate_of_bytes();
+        let burst_s = if is_rate { MEASURED_BURST as f64 * device.ns_per_byte / 1e9 } else { 0.0 };
+        let burst = ((most * burst_s) as u64).max(1);
+        let rate = Limit { unit: Unit::Requests { of: u64::MAX }, per_second: most as u64, burst };
+        let rate = (most >= 1.0 && !device.rotational).then_some(rate);
         let bytes = together.filter(|_| is_rate).map(|per_second| Limit {
             unit: Unit::Bytes,
             per_second,

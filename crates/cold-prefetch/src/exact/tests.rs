@@ -157,3 +157,22 @@ fn a_start_without_waits_decides_nothing() {
     let got = knobs_by(&recorded(&far(10), 0), None, &plan(&far(10), 0), None, &|_| None);
     assert_eq!(got, Err(NotRehearsed::Disk));
 }
+
+#[test]
+fn between_the_gaps_that_the_tuner_tries_the_model_finds_the_best_one() {
+    // 300 requests and 13 MB a second: a request is worth 36 KiB. Holes of 5 and 7 pages in turn: 50 requests with those
+    // of 5 take 167 ms, 350 pages 109. With all holes 700 pages take 219 ms, without any 100 requests 333.
+    let pages: Vec<u64> = (0..100).map(|n| n / 2 * 14 + n % 2 * 6).collect();
+    let at = |depth| AtDepth { depth, iops: 300.0 };
+    let device = DeviceModel {
+        latency_ns: 1e6,
+        ns_per_byte: 76.3,
+        ns_per_byte_alone: None,
+        depths: vec![at(1), at(32)],
+        ..flash()
+    };
+    let plan = plan(&pages, 0);
+    assert_eq!(knobs_for(&plan, Some(&device)).gap_bytes, 36 << 10);
+    let knobs = knobs_by(&recorded(&pages, 0), None, &plan, Some(&device), &|_| None).unwrap();
+    assert!((20 << 10..28 << 10).contains(&knobs.gap_bytes), "{knobs:?}");
+}

@@ -142,6 +142,17 @@ fn a_measured_device_gives_its_own_figures_back() {
     let long = done(volume, &[(0, 1 << 20); 100]);
     assert!(long[99].abs_diff(790 * MS) < 10 * MS, "{}", long[99]);
 
+    // Behind large reads, which take all of the bytes' rate, small ones pass at once that its requests would have been:
+    // 3000 a second for the 8.2 ms of a burst. Without a rate of bytes each waits for its turn.
+    let behind = |alone| {
+        let mut disk = disk(Model::measured(&DeviceModel { ns_per_byte_alone: alone, ..device.clone() }));
+        let large = (0..8).map(|n| disk.submit(0, n << 20, 1 << 20).done_ns).max().unwrap_or(0);
+        let small: Vec<u64> = (0..20).map(|n| disk.submit(large, n << 30, 4096).done_ns - large).collect();
+        small[19] - small[0]
+    };
+    let (rate, bus) = (behind(Some(0.1)), behind(None));
+    assert!(rate < MS && bus.abs_diff(19 * MS / 3) < MS, "{rate} and {bus}");
+
     let heads = Model::measured(&DeviceModel { rotational: true, latency_ns: 8e6, ..device });
     let mut disk = disk(heads);
     assert_eq!(disk.submit(0, 8192, 4096).alone_ns / 1000, 8031);
