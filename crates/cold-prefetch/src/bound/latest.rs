@@ -3,7 +3,7 @@
 //! A page that comes at `a` puts ready at `a` and what is still to come behind it ([`cold_sim::tails`]), whatever the other
 //! threads do meanwhile.
 //!
-//! A cold start with exact needs knows each page, but computes longer than a warm one (`java`: 303 ms and 217, with some
+//! A cold start with exact needs knows each page, but computes longer than a warm one (`java`: 330 ms and 217, with some
 //! thousand faults that wait), and nobody knows where. So the difference is taken from what is still to come behind each
 //! page. A warm start computes what it does, but of the pages that a fault maps around itself it does not know when they
 //! are needed. Both together know more: a page has at least behind it what the warm start has behind any page that the
