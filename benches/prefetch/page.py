@@ -199,7 +199,8 @@ def page(results, harm, facts):
             "bootstrap. A run that was disturbed, or not proved cold, does not count and is replaced.", "", *facts, "",
             "## 1 Against warm starts and the lower bound", "", *table_one(results), "",
             "[The lower bound](../concepts/replay.md#the-lower-bound) is that of `cold prefetch show --warm MEDIAN "
-            "--recording START`, with exact needs also `--warm-recording START`: no start takes less on the measured device, whatever the plan, with the warm starts of "
+            "--recording START`, with exact needs also `--warm-recording START`: no start takes less on the measured "
+            "device, whatever the plan, with the warm starts of "
             "these rounds as computing time. *Reading alone*: without computing.", "",
             "## 2 Against rivals, in the same rounds", "",
             "Rivals read beside the program from its start on. That favours them over tools that read first "

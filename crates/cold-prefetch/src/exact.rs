@@ -25,8 +25,8 @@ const LONGEST: Nanos = Nanos(60_000_000_000);
 
 /// Gaps whose starts differ by less than this part are alike to the model: then it is the one nearest to the usual one. On
 /// a volume of 3000 requests and 125 MiB/s the gaps that it found best for `php`, `node`, `python3` and `java` (20, 20, 16
-/// and 8 KiB) were the best of those measured; but for `python3`, learnt once more, it found 12 KiB best by less than this,
-/// which took as long as 28 (docs/benchmarks/prefetch.md).
+/// and 8 KiB) were the best of those measured; but for `python3`, learnt once more, it found 12 KiB best, which took as long
+/// as 28 (docs/benchmarks/prefetch.md).
 const ALIKE: f64 = 0.02;
 
 /// What exact needs could bring, and what they cost.
@@ -102,7 +102,8 @@ fn best_gap(
         compile(&mut plan, knobs, device, extents);
         start.with(&plan)
     };
-    let gaps = [usual.gap_bytes].into_iter().chain(finer_gaps(device));
+    let others = finer_gaps(device).into_iter().filter(|gap| *gap != usual.gap_bytes);
+    let gaps = [usual.gap_bytes].into_iter().chain(others);
     let times: Vec<(u32, Nanos)> = gaps
         .map(|gap_bytes| Ok((gap_bytes, time(&Knobs { gap_bytes, ..usual })?)))
         .collect::<Result<_, NotRehearsed>>()?;

@@ -50,13 +50,13 @@ impl Latest {
     pub fn of(recording: &Recording, warm: Option<&Recording>) -> Option<Self> {
         let (start, tails) = heard(recording)?;
         let mut starts = vec![Start::of(recording, &start, &tails)];
-        let is_known = |warm: &&Recording| {
+        let tells = |warm: &&Recording| {
             recording.manifest.exact_need
                 && warm.manifest.command == recording.manifest.command
                 && warm.manifest.page_bytes == recording.manifest.page_bytes
                 && !waited_as_cold(warm)
         };
-        let warm = warm.filter(is_known).and_then(|warm| {
+        let warm = warm.filter(tells).and_then(|warm| {
             let (start, tails) = heard(warm)?;
             Some(Start::of(warm, &start, &tails))
         });
