@@ -151,7 +151,7 @@ fn enter<'a>(
     };
     let done = engine.map(|e| (e.tally(), seen.finished));
     // Nobody is left to be told; a start less in the history is no harm.
-    let (record, _) = record::append(&place.history, view, kind, seen.mark, done);
+    let (record, _) = record::append(&place.history, view.id(), kind, seen.mark, done);
     if engine.is_none() {
         switch_off(place, view);
     }
@@ -218,7 +218,7 @@ fn note(loaded: &Loaded, view: View<'_>, options: &Options, skip: &Skip) {
     let (Some(place), Some(kind)) = (entered_at(loaded, options), record::kind_of(skip)) else { return };
     let mut write = || {
         detached::drop_inherited(c"cold-launch", &[]);
-        record::append(&place.history, view, kind, None, None);
+        record::append(&place.history, view.id(), kind, None, None);
     };
     // A line less in the history is no reason to say anything, and none to give the program a child.
     if !detached::gets_orphans() {

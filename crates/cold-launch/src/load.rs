@@ -21,7 +21,7 @@ pub(crate) struct Loaded {
 }
 
 /// A plan's place in a store.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PlanPlace {
     pub(crate) store: Store,
     /// Which plan it has to be.

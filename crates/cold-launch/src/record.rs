@@ -23,18 +23,13 @@ pub(crate) fn kind_of(skip: &Skip) -> Option<LaunchKind> {
     }))
 }
 
-/// What is entered of a start that was seen now.
-pub(crate) fn record(
-    view: View<'_>,
-    kind: LaunchKind,
-    mark: Option<Mark>,
-    done: Option<(Tally, bool)>,
-) -> Record {
+/// What is entered of a start by the plan of this number ([`View::id`]) that was seen now.
+pub(crate) fn record(plan: u64, kind: LaunchKind, mark: Option<Mark>, done: Option<(Tally, bool)>) -> Record {
     let (tally, finished) = done.unwrap_or((Tally::default(), true));
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Record {
         when_ns: since.as_nanos() as u64,
-        plan: view.id(),
+        plan,
         kind,
         mark,
         bytes: tally.bytes,
@@ -46,12 +41,12 @@ pub(crate) fn record(
 /// Appends a record and returns it, and whether the history could take it. In a helper: a write may wait for a disk.
 pub(crate) fn append(
     path: &Path,
-    view: View<'_>,
+    plan: u64,
     kind: LaunchKind,
     mark: Option<Mark>,
     done: Option<(Tally, bool)>,
 ) -> (Record, bool) {
-    let record = record(view, kind, mark, done);
+    let record = record(plan, kind, mark, done);
     let entered = history::append(path, &record).is_ok();
     (record, entered)
 }
@@ -99,9 +94,9 @@ mod tests {
             let control = is_control(&path, view, 3);
             controls.push(control);
             let kind = if control { LaunchKind::Control } else { LaunchKind::Prefetched };
-            append(&path, view, kind, None, None);
+            append(&path, view.id(), kind, None, None);
             if n % 2 == 0 {
-                append(&path, view, LaunchKind::Skipped(history::Skip::Warm), None, None);
+                append(&path, view.id(), LaunchKind::Skipped(history::Skip::Warm), None, None);
             }
         }
         assert_eq!(controls.iter().filter(|c| **c).count(), 4, "{controls:?}");

@@ -65,6 +65,15 @@ impl Held {
         Ok(Self { bytes, path: path.clone(), place: None, key: plan.key.clone(), id })
     }
 
+    /// The same plan as another one for its starts says it: entered in the same history, as starts of this one.
+    pub fn followed_as(&self, plan: &Plan) -> Result<Self, Skip> {
+        let format = |why| Skip::Format { path: self.path.clone(), why };
+        let bytes = cold_plan::format::encode(plan).map_err(format)?;
+        View::parse(&bytes).map_err(format)?;
+        let (path, place, key) = (self.path.clone(), self.place.clone(), self.key.clone());
+        Ok(Self { bytes, path, place, key, id: self.id })
+    }
+
     fn checked(&self) -> Result<View<'_>, Skip> {
         View::parse(&self.bytes).map_err(|why| Skip::Format { path: self.path.clone(), why })
     }
@@ -243,8 +252,8 @@ impl Prospect<'_> {
         let tally = engine.map(|e| e.tally());
         let done = tally.map(|tally| (tally, seen.finished));
         let (record, entered) = match &self.held.place {
-            Some(place) => record::append(&place.history, self.view, kind, seen.mark, done),
-            None => (record::record(self.view, kind, seen.mark, done), false),
+            Some(place) => record::append(&place.history, self.held.id, kind, seen.mark, done),
+            None => (record::record(self.held.id, kind, seen.mark, done), false),
         };
         let judged = self.held.place.as_ref().filter(|_| control && entered);
         let judgement = judged.and_then(|place| record::judge(place, self.view));

@@ -1,6 +1,7 @@
 //! The readers for arbitrary bytes.
 
 use crate::format::{View, decode, encode, seal};
+use crate::store::Private;
 use crate::{history, portable};
 
 /// Reads `bytes` as a plan as they are, and with checksums that fit, so that what lies behind them is
@@ -27,6 +28,7 @@ pub fn plan(bytes: &[u8]) {
             assert_eq!(again.as_ref(), Some(&plan));
         }
     }
+    let _ = Private::parse(bytes);
 }
 
 /// Reads `bytes` as a history.

@@ -8,6 +8,7 @@ mod called;
 mod error;
 mod lock;
 mod own;
+mod private;
 mod write;
 
 use std::ffi::OsString;
@@ -23,6 +24,7 @@ use rustix::fs::OFlags;
 
 pub use error::{Error, Result};
 pub use own::Replay;
+pub use private::Private;
 pub use write::{Keep, Locked};
 
 use crate::Plan;
@@ -142,6 +144,11 @@ impl Store {
     /// Where what became of this key's plan in its last recorded start is kept.
     pub fn replay_of(&self, key: &Key) -> PathBuf {
         self.part_of(key, Part::Replay)
+    }
+
+    /// Where what not everybody may know of this key's starts lies.
+    pub fn private_of(&self, key: &Key) -> PathBuf {
+        self.part_of(key, Part::Private)
     }
 
     fn part_of(&self, key: &Key, part: Part) -> PathBuf {

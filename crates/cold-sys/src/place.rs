@@ -85,6 +85,15 @@ pub fn everybody_may_read(path: &Path) -> bool {
     open(path) && path.parent().is_none_or(|dir| open(dir) && allows(dir, 0o001))
 }
 
+/// The file system encrypts this file by itself (fscrypt), or would one of this name. Where nothing can be told, no.
+pub fn is_encrypted(path: &Path) -> bool {
+    use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+    // A missing file would be as its directory is.
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let nearest = path.ancestors().find_map(|at| statx(CWD, at, flags, StatxFlags::empty()).ok());
+    nearest.is_some_and(|told| told.stx_attributes.contains(StatxAttributes::ENCRYPTED))
+}
+
 /// The directory for what is needed for a while: the first of `$TMPDIR`, `/tmp`,
 /// `/var/tmp` and `fallback` that is a directory in which nobody else can replace our names (see
 /// [`exposed`]): under `sudo` the user's own TMPDIR is none.

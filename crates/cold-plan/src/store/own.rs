@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cold_model::Shown as _;
 
-use super::{Error, Result, Store, called, lock};
+use super::{Error, Private, Result, Store, called, lock};
 use crate::format::decode;
 use crate::history;
 
@@ -22,11 +22,13 @@ pub(super) enum Part {
     History,
     /// What became of it in its last recorded start, as whoever recorded it writes it.
     Replay,
+    /// What of the starts that taught it not everybody may know.
+    Private,
 }
 
 impl Part {
     /// The plan last: by it a group is called, where there is one.
-    pub(super) const ALL: [Self; 3] = [Self::History, Self::Replay, Self::Plan];
+    pub(super) const ALL: [Self; 4] = [Self::History, Self::Replay, Self::Private, Self::Plan];
 
     /// How its name ends.
     pub(super) const fn extension(self) -> &'static str {
@@ -34,6 +36,7 @@ impl Part {
             Self::Plan => "plan",
             Self::History => "log",
             Self::Replay => "replay",
+            Self::Private => "private",
         }
     }
 
@@ -101,6 +104,9 @@ impl Store {
             Part::Plan => decode(&bytes).is_ok_and(|plan| self.path_of(&plan.key) == path),
             Part::History => history::is_one(&bytes),
             Part::Replay => is_replay(&bytes),
+            Part::Private => {
+                Private::parse(&bytes).is_ok_and(|private| self.private_of(&private.plan.key) == path)
+            }
         }
     }
 }
@@ -153,6 +159,7 @@ mod tests {
         assert_eq!(part("python3.11-0123456789abcdef.plan"), Some(Part::Plan));
         assert_eq!(part("-0123456789abcdef.log"), Some(Part::History));
         assert_eq!(part("a-b-0123456789abcdef.replay"), Some(Part::Replay));
+        assert_eq!(part("a-0123456789abcdef.private"), Some(Part::Private));
         for no in ["a-0123456789abcde.plan", "a-0123456789ABCDEF.plan", "a b-0123456789abcdef.plan", "a.log"]
         {
             assert_eq!(part(no), None, "{no}");

@@ -328,3 +328,57 @@ mod root {
         assert!(store.load(&sample().key).unwrap().is_some());
     }
 }
+
+#[test]
+fn what_not_everybody_may_know_lies_beside_its_plan_for_its_owner_alone() {
+    let (_dir, store) = store();
+    let plan = sample();
+    store.save(&plan).unwrap();
+    assert_eq!(store.private(&plan.key).unwrap(), None);
+    // Plans of a directory that everybody may list are everybody's to read.
+    std::fs::set_permissions(store.directory(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = store.save(&plan).unwrap();
+    let private = Private { user: 1000, plan: Plan { standing: Standing::Untried, ..plan.clone() } };
+    store.lock().unwrap().save_private(&private).unwrap();
+    let lies = store.private_of(&plan.key);
+    assert_eq!((mode(&path), mode(&lies)), (0o644, 0o600));
+    assert_eq!(lies, path.with_extension("private"));
+    assert_eq!(store.private(&plan.key).unwrap(), Some(private.clone()));
+    assert_eq!(store.load(&plan.key).unwrap(), Some(plan.clone()));
+    assert_eq!(store.list().unwrap().plans.len(), 1);
+
+    let locked = store.lock().unwrap();
+    locked.remove_private(&plan.key).unwrap();
+    locked.remove_private(&plan.key).unwrap();
+    assert!(!lies.exists() && path.exists());
+    locked.save_private(&private).unwrap();
+    assert!(locked.remove(&plan.key).unwrap());
+    drop(locked);
+    assert_eq!(names(&store), ["lock"]);
+}
+
+#[test]
+fn a_private_part_is_known_by_its_first_line_and_its_plan() {
+    let (_dir, store) = store();
+    let private = Private { user: u32::MAX, plan: sample() };
+    store.lock().unwrap().save_private(&private).unwrap();
+    let lies = store.private_of(&private.plan.key);
+    let other = store.private_of(&named("other").key);
+    std::fs::copy(&lies, &other).unwrap();
+    assert!(matches!(store.private(&named("other").key), Err(Error::OtherKey { path }) if path == other));
+    let plan = crate::format::encode(&sample()).unwrap();
+    for head in ["", "private to user ", "private to user \n", "private to user -1\n", "private to user +1\n"]
+        .into_iter()
+        .chain(["private to user 4294967296\n", "private to user 00000000001\n", "private to user 1"])
+    {
+        std::fs::write(&lies, [head.as_bytes(), &plan].concat()).unwrap();
+        assert!(store.private(&private.plan.key).is_err(), "{head:?}");
+    }
+    std::fs::write(&lies, [b"private to user 7\n", &plan[..plan.len() - 1]].concat()).unwrap();
+    let error = store.private(&private.plan.key).unwrap_err().to_string();
+    assert!(error.contains(lies.to_str().unwrap()) && error.contains("damaged"), "{error}");
+    // Nobody knows what these are.
+    store.lock().unwrap().remove_private(&private.plan.key).unwrap();
+    store.prune(Keep { max_age: None, max_bytes: Some(0) }, SystemTime::now()).unwrap();
+    assert!(lies.exists() && other.exists());
+}

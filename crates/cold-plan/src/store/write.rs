@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use cold_sys::whole::Ownership;
 
 use super::own::Part;
-use super::{Error, Replay, Result, Store, lock, trusted};
+use super::{Error, Private, Replay, Result, Store, lock, trusted};
 use crate::Plan;
 use crate::format::{View, encode};
 use crate::plan::{Key, Standing};
@@ -133,8 +133,23 @@ impl Locked<'_> {
         let dir = &self.store.dir;
         // Who may list the plans may read them: the system's by everybody, a user's own by nobody else.
         let readers = dir.metadata().map_err(|e| Error::io("stat", dir, e))?.mode() & 0o044;
-        let written = cold_sys::whole::write(path, Ownership::Own(0o600 | readers), bytes);
-        written.map_err(|e| Error::io("write", path, e))
+        write_whole(path, 0o600 | readers, bytes)
+    }
+
+    /// Writes what not everybody may know beside the plan of its key, for its owner alone. Removed with the plan.
+    pub fn save_private(&self, private: &Private) -> Result<()> {
+        let path = self.store.private_of(&private.plan.key);
+        let bytes = private.bytes().map_err(|source| Error::Format { path: path.clone(), source })?;
+        write_whole(&path, 0o600, &bytes)
+    }
+
+    /// Removes what not everybody may know of this key's starts, if there is something.
+    pub fn remove_private(&self, key: &Key) -> Result<()> {
+        let path = self.store.private_of(key);
+        if self.store.is_own(&path, Part::Private) && discard(&path)? {
+            self.sync()?;
+        }
+        Ok(())
     }
 
     /// Makes new and removed names survive a power cut.
@@ -202,6 +217,10 @@ impl Locked<'_> {
         }
         Ok(groups)
     }
+}
+
+fn write_whole(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
+    cold_sys::whole::write(path, Ownership::Own(mode), bytes).map_err(|e| Error::io("write", path, e))
 }
 
 /// A plan with its history.

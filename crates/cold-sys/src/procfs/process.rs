@@ -143,6 +143,11 @@ impl ProcFs {
             .collect())
     }
 
+    /// The real user who runs it; `None` where it is gone.
+    pub fn user(&self, pid: i32) -> Option<u32> {
+        self.process_field(pid, "status", "Uid").ok()?.and_then(|user| u32::try_from(user).ok())
+    }
+
     /// A `key: value` or `key value` field of `/proc/PID/REL` (`status`, `io`, …) with its first
     /// number; `None` when the key is absent.
     pub fn process_field(&self, pid: i32, rel: &str, key: &str) -> Result<Option<u64>> {

@@ -3,6 +3,7 @@
 mod root {
     use std::collections::BTreeSet;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
     use std::process::Command;
     use std::time::{Duration, Instant};
 
@@ -83,14 +84,53 @@ mod root {
         s.end();
     }
 
-    /// A file that only some may read is in no plan that everybody may; what is killed leaves nothing behind.
+    /// A file that only some may read is in no plan that everybody may, and read ahead for whoever was recorded all the
+    /// same, unless it is left out.
     #[test]
-    fn private_files_are_not_learnt_and_no_recorder_stays() {
+    fn private_files_are_in_no_plan_and_read_for_the_user_who_needs_them() {
+        needs_root!();
+        let _machine = together();
+        let mut s = Served { w: World::for_all(Preset::Cloud), service: None };
+        let plain = s.start();
+        let only = s.w.place.text("cold-subject");
+        fs::set_permissions(&s.w.data, fs::Permissions::from_mode(0o600)).unwrap();
+        attempts(|| {
+            s.begin_learning(&["--control-every", "0", "--only", &only]);
+            s.noticed();
+            s.taught();
+            let waiting = s.learning("waiting");
+            check(s.learning("learnt") == 1, || {
+                s.end();
+                waiting.to_string()
+            })
+        });
+        until("it is followed", || (s.status()["service"]["plans"] == 1).then_some(()));
+        let store = Store::at(s.w.store());
+        let plan = store.list().unwrap().plans.remove(0).plan;
+        let has_it = |plan: &cold_plan::Plan| plan.files.iter().any(|f| f.path == s.w.data);
+        assert!(!has_it(&plan), "{:?}", plan.files);
+        let private = store.private(&plan.key).unwrap().expect("a private part");
+        assert!(private.user == 0 && has_it(&private.plan), "{private:?}");
+        assert_eq!(store.private_of(&plan.key).metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        attempts(|| {
+            let faults = s.counted("followed", || s.start());
+            check(faults * 2 <= plain, || format!("{faults} faults waited, {plain} without a plan"))
+        });
+        s.end();
+        let except = s.w.data.parent().unwrap().to_str().unwrap().to_owned();
+        s.begin(&["--control-every", "0", "--except", &except]);
+        let faults = s.start();
+        assert!(faults * 2 > plain, "{faults} faults waited, {plain} without a plan");
+        s.end();
+    }
+
+    /// What is killed leaves nothing behind.
+    #[test]
+    fn no_recorder_stays() {
         needs_root!();
         let _machine = together();
         let mut s = Served { w: World::for_all(Preset::Cloud), service: None };
         let only = s.w.place.text("cold-subject");
-        fs::set_permissions(&s.w.data, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         s.begin_learning(&["--only", &only]);
         s.noticed();
         // Another start than the one that is waited for: its recording is given up, and its threads with it.
@@ -105,9 +145,6 @@ mod root {
             (!names.collect::<String>().contains("cold-perf")).then_some(())
         });
         s.taught();
-        let plans = Store::at(s.w.store()).list().unwrap().plans;
-        let has_it = |plan: &cold_plan::Plan| plan.files.iter().any(|f| f.path == s.w.data);
-        assert!(!plans.iter().any(|listed| has_it(&listed.plan)), "{}", s.status());
         let service = s.service.take().unwrap();
         service.kill(Signal::TERM);
         service.end().expect(0);

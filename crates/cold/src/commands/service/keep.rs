@@ -115,7 +115,7 @@ fn read_all(proc: &ProcFs, shared: &Shared, why: Why) -> bool {
             break;
         }
         // What cannot be followed now is no loss: its start is followed, or not, by itself.
-        if let Ok(tally) = read(&planned.held, room, shared) {
+        if let Ok(tally) = read(planned.whole(), room, shared) {
             kept.plans += 1;
             kept.bytes += tally.bytes;
         }

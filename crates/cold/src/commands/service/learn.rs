@@ -251,6 +251,13 @@ impl Inner {
         !may_hang(&mounts, path) && cold_sys::place::everybody_may_read(path)
     }
 
+    /// What lies there may be kept in the part of a plan that only this service reads: not left out by choice, encrypted,
+    /// or behind a server.
+    pub(super) fn may_keep(&self, path: &Path) -> bool {
+        let mounts = Arc::clone(&self.shared.machine().mounts);
+        !self.chosen.excepts(path) && !may_hang(&mounts, path) && !cold_sys::place::is_encrypted(path)
+    }
+
     /// It has a plan that was learnt with this executable. What cannot be read is left alone, too.
     fn has_plan(&self, key: &Key) -> bool {
         let Ok(plan) = self.store.load(key) else { return true };

@@ -12,7 +12,9 @@ use cold_model::recording::manifest::{READY_AT_EXIT, StackMethod, Subject, Tier}
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Manifest, Recording};
 use cold_model::{Known, Nanos};
+use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Key, PlanFile};
+use cold_plan::store::{Locked, Private};
 use cold_prefetch::StartNeeds;
 use cold_service::learning::is_seen;
 use cold_sys::pidfd::PidFd;
@@ -99,6 +101,7 @@ impl Armed {
     /// Records the start that it waited for, and makes its plan. Also tells the CPU time that others spent for it.
     pub(super) fn record(mut self, inner: &Inner, young: &Young) -> (Lesson, Nanos) {
         let Ok(Some(process)) = PidFd::open(young.pid) else { return (Lesson::Other, Nanos(0)) };
+        let user = ProcFs::default().user(young.pid);
         // Its arguments are there as long as it is, which may be a millisecond.
         let (followed, given) = std::thread::scope(|scope| {
             let given = scope.spawn(|| given(inner, young, &process));
@@ -117,7 +120,7 @@ impl Armed {
             if !is_seen(missed, took) {
                 return Ok(Lesson::Missed { key: Box::new(key.clone()), missed, took });
             }
-            self.learn(inner, &key, &ready, &recording)?;
+            self.learn(inner, &key, user, &ready, &recording)?;
             Ok(Lesson::Learnt(Box::new(key.clone())))
         });
         (lesson.unwrap_or_else(|why| Lesson::Failed(Box::new(key), why)), others)
@@ -145,10 +148,19 @@ impl Armed {
         }
     }
 
-    fn learn(&self, inner: &Inner, key: &Key, ready: &Ready, recording: &Recording) -> Result<(), String> {
+    fn learn(
+        &self,
+        inner: &Inner,
+        key: &Key,
+        user: Option<u32>,
+        ready: &Ready,
+        recording: &Recording,
+    ) -> Result<(), String> {
         let excluded = [inner.store.directory().to_owned(), self.path.clone()];
         let mut start = cold_prefetch::observe(recording, &beside(&excluded)).map_err(|e| e.to_string())?;
         let mut shown = open_to_all(&start.files, &|path| inner.is_open(path));
+        let private =
+            start.clone().without(&|file| shown.contains(&file.path) || !inner.may_keep(&file.path));
         list_instead(&mut start.files, &mut shown, &|path| inner.is_open(path));
         let start = start.without(&|file| !shown.contains(&file.path));
         if start.readable() == 0 {
@@ -159,15 +171,40 @@ impl Armed {
         key.identity.build_id = plans::build_id(&key.executable);
         let locked = inner.store.lock().map_err(|e| e.to_string())?;
         let old = inner.store.load(&key).map_err(|e| e.to_string())?;
-        let plan = cold_prefetch::lesson(old, &key, &[start], plans::now());
-        let mut plan = plan.ok_or("there was no start")?;
-        let model = device::kept(&plan, &inner.state);
-        let knobs = cold_prefetch::knobs_for(&plan, model.as_ref());
-        device::steps(&mut plan, &knobs, model.as_ref());
+        let plan = made(inner, old, &key, start)?;
+        // First, so that whoever finds the plan finds this as well.
+        save_private(inner, &locked, &key, user, private)?;
         locked.save(&plan).map_err(|e| e.to_string())?;
         plans::call(&locked, &plan.key, &recording.manifest.command);
         Ok(())
     }
+}
+
+/// The plan with this start added, with the steps for its device.
+fn made(inner: &Inner, old: Option<Plan>, key: &Key, start: StartNeeds) -> Result<Plan, String> {
+    let plan = cold_prefetch::lesson(old, key, &[start], plans::now());
+    let mut plan = plan.ok_or("there was no start")?;
+    let model = device::kept(&plan, &inner.state);
+    let knobs = cold_prefetch::knobs_for(&plan, model.as_ref());
+    device::steps(&mut plan, &knobs, model.as_ref());
+    Ok(plan)
+}
+
+/// Keeps what of this user's start not everybody may know, beside its plan. What is kept of another user's starts goes:
+/// the last one who was recorded has it.
+fn save_private(
+    inner: &Inner,
+    locked: &Locked<'_>,
+    key: &Key,
+    user: Option<u32>,
+    start: StartNeeds,
+) -> Result<(), String> {
+    let old = inner.store.private(key).map_err(|e| e.to_string())?;
+    let old = old.filter(|old| Some(old.user) == user).map(|old| old.plan);
+    let user = user.filter(|_| old.is_some() || !start.files.is_empty());
+    let Some(user) = user else { return locked.remove_private(key).map_err(|e| e.to_string()) };
+    let plan = made(inner, old, key, start)?;
+    locked.save_private(&Private { user, plan }).map_err(|e| e.to_string())
 }
 
 /// In place of a missing name that may not be shown its directory is listed, which reads the block that the lookup wants.

@@ -20,9 +20,35 @@ const MOST_BYTES: usize = 8 << 20;
 /// A plan, and whether a start follows it just now.
 #[derive(Debug)]
 pub(crate) struct Planned {
+    /// As it lies in the store, for everybody.
     pub(crate) held: Held,
+    /// With what not everybody may know.
+    private: Option<OfUser>,
     /// A second start meanwhile has the same pages on their way.
     pub(crate) is_followed: AtomicBool,
+}
+
+/// What starts of this user follow.
+#[derive(Debug)]
+struct OfUser {
+    user: u32,
+    held: Held,
+}
+
+impl Planned {
+    /// What a start of this user follows. `None`: nobody knows whose it is.
+    pub(crate) fn of_user(&self, user: Option<u32>) -> &Held {
+        self.private.as_ref().filter(|own| Some(own.user) == user).map_or(&self.held, |own| &own.held)
+    }
+
+    /// All that is read for any of its starts.
+    pub(crate) fn whole(&self) -> &Held {
+        self.private.as_ref().map_or(&self.held, |own| &own.held)
+    }
+
+    fn bytes(&self) -> usize {
+        self.held.bytes() + self.private.as_ref().map_or(0, |own| own.held.bytes())
+    }
 }
 
 /// A program, or a script, that has plans.
@@ -79,7 +105,7 @@ pub(crate) struct Chosen {
     #[arg(long, value_name = "DIR")]
     only: Vec<PathBuf>,
 
-    /// No programs and scripts below this directory (private homes); may be given several times
+    /// No programs and scripts below this directory, and no private files (homes); may be given several times
     #[arg(long, value_name = "DIR")]
     except: Vec<PathBuf>,
 }
@@ -88,8 +114,12 @@ impl Chosen {
     /// Whether programs of this key are among them.
     pub(crate) fn has(&self, key: &Key) -> bool {
         let path = key.script.as_ref().unwrap_or(&key.executable);
-        let below = |dirs: &[PathBuf]| dirs.iter().any(|dir| path.starts_with(dir));
-        (self.only.is_empty() || below(&self.only)) && !below(&self.except)
+        (self.only.is_empty() || self.only.iter().any(|dir| path.starts_with(dir))) && !self.excepts(path)
+    }
+
+    /// What lies there is left out by choice.
+    pub(crate) fn excepts(&self, path: &Path) -> bool {
+        self.except.iter().any(|dir| path.starts_with(dir))
     }
 }
 
@@ -132,21 +162,30 @@ impl Programs {
                 new.off.push((listed.plan.key, why));
                 continue;
             }
-            match Held::open(store, &listed.plan.key) {
-                Ok(Some(held)) if new.bytes + held.bytes() <= MOST_BYTES => {
-                    new.bytes += held.bytes();
-                    let key = held.key().clone();
-                    let planned = Arc::new(Planned { held, is_followed: AtomicBool::new(false) });
-                    if key.script.is_some() {
-                        let name = (key.executable.clone(), key.script);
-                        grouped.entry(name).or_default().push(Arc::clone(&planned));
-                    }
-                    grouped.entry((key.executable, None)).or_default().push(planned);
+            let held = match Held::open(store, &listed.plan.key) {
+                Ok(Some(held)) => held,
+                Ok(None) => continue,
+                Err(skip) => {
+                    new.refused.push(skip.to_string());
+                    continue;
                 }
-                Ok(Some(held)) => new.refused.push(format!("{}: no room in memory", held.path().shown())),
-                Ok(None) => {}
-                Err(skip) => new.refused.push(skip.to_string()),
+            };
+            // What lies beside it and cannot be read leaves the rest as it is.
+            let private = private(store, &listed.plan, &held, chosen).unwrap_or_else(|why| {
+                new.refused.push(why);
+                None
+            });
+            let planned = Arc::new(Planned { held, private, is_followed: AtomicBool::new(false) });
+            if new.bytes + planned.bytes() > MOST_BYTES {
+                new.refused.push(format!("{}: no room in memory", planned.held.path().shown()));
+                continue;
             }
+            new.bytes += planned.bytes();
+            let key = planned.held.key().clone();
+            if key.script.is_some() {
+                grouped.entry((key.executable.clone(), key.script)).or_default().push(Arc::clone(&planned));
+            }
+            grouped.entry((key.executable, None)).or_default().push(planned);
         }
         for ((executable, script), plans) in grouped {
             new.add(executable, script, plans, before);
@@ -171,8 +210,9 @@ impl Programs {
         let warm = earlier.map(|earlier| Arc::clone(&earlier.warm)).unwrap_or_default();
         let uses = earlier.map(|earlier| *earlier.uses()).unwrap_or_default();
         let all: Vec<_> = plans.iter().filter_map(|planned| planned.held.plan().ok()).collect();
-        let own = all.iter().filter(|plan| plan.key.script.is_some() == script.is_some());
-        let reads = own.map(Plan::read_bytes).sum();
+        let own = plans.iter().filter(|planned| planned.held.key().script.is_some() == script.is_some());
+        let whole = own.filter_map(|planned| planned.whole().plan().ok());
+        let reads = whole.map(|plan| plan.read_bytes()).sum();
         let common = common(&all.iter().collect::<Vec<_>>()).and_then(|plan| Held::made(&plan).ok());
         self.bytes += common.as_ref().map_or(0, Held::bytes);
         let program = Arc::new(Program {
@@ -226,6 +266,14 @@ impl Programs {
     pub(crate) fn has_moved(&self) -> bool {
         self.ids.iter().any(|(path, ids)| ExecWatch::ids_of(path).unwrap_or_default() != *ids)
     }
+}
+
+/// The plan with what of its starts not everybody may know, but for what is left out by choice.
+fn private(store: &Store, plan: &Plan, held: &Held, chosen: &Chosen) -> Result<Option<OfUser>, String> {
+    let Some(private) = store.private(&plan.key).map_err(|e| e.to_string())? else { return Ok(None) };
+    let whole = cold_service::with_private(plan, &private.plan, &|path| chosen.excepts(path));
+    let held = whole.map(|whole| held.followed_as(&whole)).transpose().map_err(|e| e.to_string())?;
+    Ok(held.map(|held| OfUser { user: private.user, held }))
 }
 
 /// Plans are put in place by rename, which changes the directory.

@@ -10,7 +10,7 @@ use cold_model::{Nanos, path_text};
 use cold_plan::history::LaunchKind;
 use cold_service::pace;
 use cold_stats::Histogram;
-use cold_sys::procfs::Mount;
+use cold_sys::procfs::{Mount, ProcFs};
 
 use super::arguments::{self, Given};
 use super::history::{Entry, Name, What, now_ns};
@@ -190,7 +190,7 @@ impl FollowedStart<'_> {
         if planned.is_followed.swap(true, Ordering::AcqRel) {
             return self.not_alone(planned);
         }
-        let served = self.serve(&planned.held, began);
+        let served = self.serve(planned.of_user(ProcFs::default().user(began.pid())), began);
         planned.is_followed.store(false, Ordering::Release);
         match served {
             Ok(served) => self.served(&planned.held, &served),
