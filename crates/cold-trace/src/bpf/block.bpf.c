@@ -48,7 +48,7 @@ static __always_inline struct bio_state who_runs(void)
 	who.pid = id >> 32;
 	who.tid = tid;
 	who.flags = is_kthread() ? COLD_KTHREAD : 0;
-	struct task_state *task = task_of(tid);
+	struct task_state *task = may_be_member(who.pid) ? task_of(tid) : NULL;
 	if (task) {
 		notice_call(task);
 		who.context = task->context.at;

@@ -25,6 +25,8 @@ const QUIET: Duration = Duration::from_millis(20);
 /// Bounds of the buffer: what the kernel takes, and below one look's worth it would lose always.
 const LEAST_BUFFER: u64 = 256 << 10;
 const MOST_BUFFER: u64 = 1 << 30;
+/// Places of the map that tells which processes may be in the tree, as in state.h.
+const MEMBERS: u32 = 8192;
 
 /// Attached programs and the thread that reads them.
 pub struct BpfRecorder<W> {
@@ -125,9 +127,15 @@ impl<W: Write + Send + 'static> BpfRecorder<W> {
     }
 
     fn member(&self, pid: u32, how: u32) -> Result<(), Error> {
+        let failed = |source| Error::Map { action: "add a process to the tree", source };
+        // First: by the tree alone no program finds it.
+        let slot = pid % MEMBERS;
+        load::map(&self.object, "members")?
+            .update(&slot.to_ne_bytes(), &[1], MapFlags::ANY)
+            .map_err(failed)?;
         load::map(&self.object, "tree")?
             .update(&pid.to_le_bytes(), &how.to_le_bytes(), MapFlags::ANY)
-            .map_err(|source| Error::Map { action: "add a process to the tree", source })
+            .map_err(failed)
     }
 
     /// Detaches everything, takes the last events, and says what was lost and what it cost.

@@ -29,10 +29,22 @@ static __always_inline void is_born(struct task_struct *child, u32 pid)
 	state->off_call = -1;
 }
 
+static __always_inline void is_member(u32 pid)
+{
+	u32 one = 1;
+	u8 *slot = member_slot(pid);
+
+	/* First: by the other alone nobody finds it. */
+	if (slot)
+		*slot = 1;
+	if (bpf_map_update_elem(&tree, &pid, &one, BPF_ANY))
+		lose(COLD_LOST_PROCESSES);
+}
+
 PROGRAM(sched_process_fork, process_fork)
 {
 	struct task_struct *parent = (void *)ctx[0], *child = (void *)ctx[1];
-	u32 from = READ(parent, tgid), pid = READ(child, tgid), one = 1;
+	u32 from = READ(parent, tgid), pid = READ(child, tgid);
 	u32 *member = bpf_map_lookup_elem(&tree, &from);
 	struct cold_task *event;
 
@@ -41,8 +53,8 @@ PROGRAM(sched_process_fork, process_fork)
 	/* The supervisor's threads are no children. */
 	if (member && *member != 1 && pid == from)
 		return;
-	if (pid != from && bpf_map_update_elem(&tree, &pid, &one, BPF_ANY))
-		lose(COLD_LOST_PROCESSES);
+	if (pid != from)
+		is_member(pid);
 	if (!knobs.all)
 		is_born(child, pid);
 	event = RESERVE(cold_task, COLD_LOST_PROCESSES);
@@ -215,7 +227,7 @@ PROGRAM(sched_switch, task_switch)
 	bool preempted = ctx[0];
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	u32 tid = next->pid;
-	struct task_state *task = task_of(tid);
+	struct task_state *task = may_be_member(next->tgid) ? task_of(tid) : NULL;
 
 	if (task && task->began)
 		runs_again(task);
@@ -271,10 +283,10 @@ static __always_inline void heard(u64 *ctx)
 PROGRAM(sched_waking, task_waking)
 {
 	struct task_struct *sleeper = (void *)ctx[0];
-	u32 tid = sleeper->pid;
-	struct task_state *task = task_of(tid);
+	u32 tid = sleeper->pid, pid = sleeper->tgid;
+	struct task_state *task = may_be_member(pid) ? task_of(tid) : NULL;
 
-	if ((u32)sleeper->tgid == knobs.self)
+	if (pid == knobs.self)
 		heard(ctx);
 
 	if (task && task->began && !task->woken) {

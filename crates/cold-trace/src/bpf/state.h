@@ -79,6 +79,18 @@ struct {
 	__type(value, u32);
 } tree SEC(".maps");
 
+/*
+ * Which processes may be in `tree`, by the last bits of their pid; never taken back. Of what others do nothing is told,
+ * and by this it is known without a hash: on a machine that works, most switches of tasks are others'.
+ */
+#define MEMBERS 8192u
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MEMBERS);
+	__type(key, u32);
+	__type(value, u8);
+} members SEC(".maps");
+
 /* What each process called, where that is counted. Same layout as in recorder.rs. */
 struct call_key {
 	u32 pid;
@@ -198,10 +210,28 @@ static __always_inline bool is_kthread(void)
 	return CURRENT(flags) & PF_KTHREAD;
 }
 
+static __always_inline u8 *member_slot(u32 pid)
+{
+	u32 slot = pid & (MEMBERS - 1);
+
+	return bpf_map_lookup_elem(&members, &slot);
+}
+
+/* Only then it may be followed, and a thread of it may have a state. */
+static __always_inline bool may_be_member(u32 pid)
+{
+	u8 *slot;
+
+	if (knobs.all)
+		return true;
+	slot = member_slot(pid);
+	return slot && *slot;
+}
+
 /* `pid` is the current task's process, or a user process in any case. */
 static __always_inline bool followed(u32 pid)
 {
-	u32 *member = bpf_map_lookup_elem(&tree, &pid);
+	u32 *member = may_be_member(pid) ? bpf_map_lookup_elem(&tree, &pid) : NULL;
 
 	if (member)
 		return *member == 1;

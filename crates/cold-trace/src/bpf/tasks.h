@@ -136,8 +136,11 @@ static __always_inline struct task_state *my_state(void)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	u32 tid = id;
-	struct task_state *state = task_of(tid);
+	struct task_state *state;
 
+	if (!may_be_member(id >> 32))
+		return NULL;
+	state = task_of(tid);
 	if (state)
 		return state;
 	return followed(id >> 32) ? state_of(tid, id >> 32) : NULL;
