@@ -44,6 +44,7 @@ pub mod place;
 pub mod probe;
 pub mod procfs;
 pub mod readahead;
+pub mod realtime;
 pub mod reclaim;
 pub mod remove;
 pub mod residency;

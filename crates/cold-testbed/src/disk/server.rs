@@ -72,6 +72,8 @@ impl Serve {
         let kept = Arc::new(Mutex::new(None));
         let keeper = Keeper { backing: backing.try_clone()?, size: self.size, kept: Arc::clone(&kept) };
         serve_control(UnixListener::bind(&self.control)?, Arc::clone(&log), keeper)?;
+        // No disk waits for a processor that programs use. Without the right it does.
+        let _ = cold_sys::realtime::goes_first();
         let completer = Completer::start(Arc::clone(&log))?;
         let scheduler = Mutex::new(Scheduler::new(self.model, self.size));
         let disk = Disk { backing, size: self.size, scheduler, completer, kept };
@@ -252,8 +254,14 @@ impl Completer {
             self.complete(waiting);
             return;
         }
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
-        self.earlier.notify_one();
+        let mut heap = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Else the thread wakes in time by itself.
+        let first = heap.peek().is_none_or(|next| waiting.due < next.due);
+        heap.push(waiting);
+        drop(heap);
+        if first {
+            self.earlier.notify_one();
+        }
     }
 
     fn run(&self) {
