@@ -3,8 +3,8 @@
 
 `learn` starts each program twice cold under a service that learns by itself. `measure` starts it further: cold (the
 service is paused), launched (paused, by cold-launch), served and warm, in random order, rounds interleaved.
-`keep` lets a program take memory until nearly no file is cached, waits 30 s, and starts the five most used ones; again with
-nothing taken, and with the pages of all plans locked. `table` prints what was measured.
+`keep` lets a program take memory until nearly no file is cached, waits 30 s, and starts the five most used ones; in turns
+with the same and nothing taken. `table` prints what was measured.
 `storm` starts thousands of programs: one that the kernel tells of and one that it does not, start by start in turns, so that
 both meet the same machine; without a service, again without one, with one, and with a listener alone that reads nothing
 (what the kernel takes to tell of a start).
@@ -14,7 +14,6 @@ COLD=path of a release build, with cold-launch beside it.
 """
 
 import argparse
-import ctypes
 import json
 import mmap
 import os
@@ -32,10 +31,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 HOST = "x86_64-unknown-linux-gnu"
 COLD = pathlib.Path(os.environ.get("COLD", ROOT / f"target/{HOST}/release/cold"))
 LAUNCH = COLD.with_name("cold-launch")
-LIBC = ctypes.CDLL(None, use_errno=True)
-LIBC.mmap.restype = ctypes.c_void_p
-LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-LIBC.mlock.argtypes = LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 # Options of one dash and more than a letter may hold a password, so their starts are not learnt.
 PROGRAMS = {
@@ -198,12 +193,16 @@ class Bench:
 
     def start(self, argv):
         """Milliseconds from spawn to exit."""
+        return self.timed(argv)[0]
+
+    def timed(self, argv):
+        """The same, and milliseconds of CPU time."""
         null = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)]
         began = time.perf_counter()
         pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=null)
-        os.waitpid(pid, 0)
-        return (time.perf_counter() - began) * 1e3
+        used = os.wait4(pid, 0)[2]
+        return (time.perf_counter() - began) * 1e3, (used.ru_utime + used.ru_stime) * 1e3
 
     # ----- what is measured
 
@@ -281,60 +280,46 @@ class Bench:
 
     def keep(self):
         """Rest, or rest behind a hog (or with --drop behind a dropped cache, which takes names and inodes, too), then the
-        five most used. Rest alone is one control: whoever has not run for a while finds the processor's own caches empty,
-        too. Rest behind a hog that cannot take the pages of the plans, as they are locked, is the other: none of
-        them can be absent."""
-        names = list(self.learnt())[:5]
-        programs = {name: self.programs[name] for name in names}
+        five most used. Rest alone is the control: whoever has not run for a while finds the processor's own caches empty,
+        too. Before both the cache is dropped and each is started three times, so that both find what starts have read."""
+        programs = {name: self.programs[name] for name in list(self.learnt())[:5]}
         self.begin("--no-learn", "--control-every", "0")
-        for argv in programs.values():
-            for _ in range(3):
-                self.start(argv)
-        times = {name: {"warm": [self.start(argv) for _ in range(5)]} for name, argv in programs.items()}
-        # Rest first: behind a hog a program may lack pages that the one start does not bring back.
-        kinds = ["rested", "after"] if self.options.drop else ["rested", "after", "locked"]
-        for attempt in range(len(kinds) * self.options.rounds):
-            kind = kinds[attempt % len(kinds)]
-            cached = None
-            locked = self.planned_files() if kind == "locked" else []
-            held = [Locked(path) for path in locked]
-            if kind != "rested":
-                cached = self.drop() if self.options.drop else hog()
-            before = vmstat()
-            time.sleep(self.options.rest)
-            after = vmstat()
-            for name, argv in random.sample(sorted(programs.items()), len(programs)):
-                times[name].setdefault(kind, []).append(self.start(argv))
-            held.clear()
-            stolen = after["pgsteal_file"] + after["pgsteal_anon"] - before["pgsteal_file"] - before["pgsteal_anon"]
-            kept = self.status()["service"]["kept"]
-            times.setdefault("rests", []).append({"kind": kind, "stolen": stolen, "kept": kept, "cached_kib": cached})
-            hogged = f", KiB of files cached before and behind the hog: {cached}" if cached else ""
-            print(f"{kind} {attempt // len(kinds) + 1}: {stolen} pages reclaimed in the rest, kept {kept}{hogged}", flush=True)
-        (self.work / "keep.json").write_text(json.dumps(times))
+        times = {name: {} for name in programs}
+        end = time.monotonic() + self.options.max_time
+        rounds = 0
+        while rounds < self.options.rounds and time.monotonic() < end:
+            rounds += 1
+            for kind in random.sample(("rested", "after"), 2):
+                self.drop()
+                for name, argv in programs.items():
+                    times[name].setdefault("warm", []).append([self.timed(argv) for _ in range(3)][-1])
+                cached = None
+                if kind == "after":
+                    cached = self.drop() if self.options.drop else hog()
+                before = vmstat()
+                time.sleep(self.options.rest)
+                after = vmstat()
+                for name, argv in random.sample(sorted(programs.items()), len(programs)):
+                    times[name].setdefault(kind, []).append(self.timed(argv))
+                stolen = sum(after[n] - before[n] for n in ("pgsteal_file", "pgsteal_anon"))
+                kept = self.status()["service"]["kept"]
+                times.setdefault("rests", []).append({"kind": kind, "stolen": stolen, "kept": kept, "cached_kib": cached})
+                hogged = f", KiB of files cached before and behind the hog: {cached}" if cached else ""
+                print(f"{kind} {rounds}: {stolen} pages reclaimed in the rest, kept {kept}{hogged}", flush=True)
+            (self.work / "keep.json").write_text(json.dumps(times))
         self.end()
-        columns = ["warm", *kinds]
-        heads = {"warm": "warm, one after the other", "rested": "after rest", "after": "emptied, after rest",
-                 "locked": "emptied, pages locked, after rest"}
-        print("| | " + " | ".join(heads[kind] for kind in columns) + " | emptied / warm | / after rest | / pages locked |")
-        print("|---" * (len(columns) + 4) + "|")
+        columns = {"warm": "one after the other", "rested": "after rest", "after": "emptied, after rest"}
+        print(f"{rounds} rounds\n")
+        print("| | " + " | ".join(f"{head}: time | CPU time" for head in columns.values())
+              + " | emptied / after rest: time | CPU time |")
+        print("|---" * (2 * len(columns) + 3) + "|")
         for name in programs:
-            cells = {kind: sorted(times[name][kind]) for kind in columns}
-            middle = {kind: statistics.median(v) for kind, v in cells.items()}
-            shown = " | ".join(f"{middle[kind]:.1f} ({v[0]:.1f}–{v[-1]:.1f})" for kind, v in cells.items())
-            ratios = (f"{middle['after'] / middle[kind]:.2f}" if kind in middle else "" for kind in ("warm", "rested", "locked"))
-            print(f"| `{name}` | {shown} | " + " | ".join(ratios) + " |")
-
-    def planned_files(self):
-        """Files of which a plan of the store has pages."""
-        def cold(*words):
-            command = [COLD, "prefetch", "--store", self.work / "plans", *words]
-            return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-        files = set()
-        for plan in cold("list", "--json")["plans"]:
-            files.update(f["path"] for f in cold("export", plan["name"])["files"] if f["kind"] == "regular")
-        return sorted(files)
+            cells = {kind: [sorted(of) for of in zip(*times[name][kind])] for kind in columns}
+            middle = {kind: [statistics.median(of) for of in v] for kind, v in cells.items()}
+            shown = " | ".join(f"{middle[kind][0]:.1f} ({v[0][0]:.1f}–{v[0][-1]:.1f}) | {middle[kind][1]:.1f}"
+                               for kind, v in cells.items())
+            ratios = " | ".join(f"{e / r:.2f}" for e, r in zip(middle["after"], middle["rested"]))
+            print(f"| `{name}` | {shown} | {ratios} |")
 
     def storm(self):
         """Starts in turns of a program on the disk, which is told of, and of one in memory, which nobody listens to, both with
@@ -418,23 +403,9 @@ def memory_kib(name):
     return int(dict(line.split(":") for line in lines)[name].split()[0])
 
 
-class Locked:
-    """The pages of a file, in memory as long as this is."""
-
-    def __init__(self, path):
-        with open(path, "rb") as file:
-            self.bytes = os.fstat(file.fileno()).st_size
-            self.address = LIBC.mmap(None, self.bytes, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
-        if self.address == ctypes.c_void_p(-1).value or LIBC.mlock(self.address, self.bytes):
-            raise OSError(ctypes.get_errno(), f"cannot lock {path}")
-
-    def __del__(self):
-        LIBC.munmap(self.address, self.bytes)
-
-
 def cached_kib():
-    """Kibibytes of files that are cached and not locked."""
-    return memory_kib("Cached") - memory_kib("Shmem") - memory_kib("Mlocked")
+    """Kibibytes of files that are cached."""
+    return memory_kib("Cached") - memory_kib("Shmem")
 
 
 def hog():
