@@ -14,7 +14,7 @@ const DIGITS: usize = 10;
 /// The private part of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Private {
-    /// Whose starts taught it: `st_uid` of the processes.
+    /// Whose starts taught it: their effective user's number.
     pub user: u32,
     /// What is read for them beside the plan of the same key. Its steps are made as those of a plan; its standing,
     /// device and trial say nothing.

@@ -101,12 +101,12 @@ impl Armed {
     /// Records the start that it waited for, and makes its plan. Also tells the CPU time that others spent for it.
     pub(super) fn record(mut self, inner: &Inner, young: &Young) -> (Lesson, Nanos) {
         let Ok(Some(process)) = PidFd::open(young.pid) else { return (Lesson::Other, Nanos(0)) };
-        let user = ProcFs::default().user(young.pid);
         // Its arguments are there as long as it is, which may be a millisecond.
-        let (followed, given) = std::thread::scope(|scope| {
-            let given = scope.spawn(|| given(inner, young, &process));
-            (self.watch.follow(young.pid.cast_unsigned()), given.join().ok().flatten())
+        let (followed, told) = std::thread::scope(|scope| {
+            let told = scope.spawn(|| (ProcFs::default().user(young.pid), given(inner, young, &process)));
+            (self.watch.follow(young.pid.cast_unsigned()), told.join().ok())
         });
+        let (user, given) = told.unwrap_or_default();
         let Some((key, about)) = given.filter(|(key, _)| inner.wants(key)) else {
             return (Lesson::Other, Nanos(0));
         };
