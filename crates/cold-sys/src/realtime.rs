@@ -8,9 +8,10 @@ use std::io;
 /// # Errors
 /// Where the process has not the right (`CAP_SYS_NICE`, `RLIMIT_RTPRIO`), or its control group no share of that time.
 pub fn goes_first() -> io::Result<()> {
-    let param = libc::sched_param { sched_priority: 1 };
-    // By number: musl's own function refuses. SAFETY: `param` lives until the call returns; 0 is the calling thread.
-    match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const param) } {
+    // The kernel's `struct sched_param` has this one field; musl's own has more, and its function refuses.
+    let priority: libc::c_int = 1;
+    // SAFETY: `priority` lives until the call returns; 0 is the calling thread.
+    match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const priority) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
