@@ -49,10 +49,11 @@ impl Pacer {
         if self.stopped {
             self.signal(libc::SIGCONT);
             usage.paused += now.saturating_sub(self.since);
+            // Counted with its length: one that met the command's end stopped nobody.
+            usage.pauses += 1;
         } else {
             // Not waited for: one who has just made a child by vfork stops only when that has become a program.
             self.signal(libc::SIGSTOP);
-            usage.pauses += 1;
         }
         self.stopped = !self.stopped;
         self.since = clock();
@@ -99,6 +100,7 @@ mod tests {
         until(true);
         assert_eq!(at(1579, &mut usage), Nanos(1580));
         until(true);
+        assert_eq!((usage.pauses, usage.paused), (0, Nanos(0)), "it is not over");
         assert_eq!(at(1600, &mut usage), Nanos(2100));
         until(false);
         assert_eq!((usage.pauses, usage.paused), (1, Nanos(90)));
