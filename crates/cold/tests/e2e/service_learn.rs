@@ -42,6 +42,16 @@ mod root {
                 tried.then_some(())
             });
         }
+        /// Starts it until its plan is learnt; a service that has learnt nothing of it is ended. On a busy machine too much of
+        /// a start may have passed when the recorder comes.
+        fn learnt_it(&mut self) -> Result<(), String> {
+            self.taught();
+            let waiting = self.learning("waiting");
+            check(self.learning("learnt") == 1, || {
+                self.end();
+                waiting.to_string()
+            })
+        }
     }
 
     /// Nobody asks for it: a cold start is noticed, the next one recorded, the third read ahead.
@@ -60,13 +70,7 @@ mod root {
             assert_eq!(waiting[0]["executable"], only.as_str(), "{waiting}");
             let why = s.cold(&["why", "cold-subject"]).run().expect(0).stdout;
             assert!(why.contains("its next start is recorded"), "{why}");
-            s.taught();
-            // On a busy machine too much of it may have passed when the recorder comes.
-            let waiting = s.learning("waiting");
-            check(s.learning("learnt") == 1, || {
-                s.end();
-                waiting.to_string()
-            })
+            s.learnt_it()
         });
         until("it is followed", || (s.status()["service"]["plans"] == 1).then_some(()));
         let plan = Store::at(s.w.store()).list().unwrap().plans.remove(0).plan;
@@ -97,12 +101,7 @@ mod root {
         attempts(|| {
             s.begin_learning(&["--control-every", "0", "--only", &only]);
             s.noticed();
-            s.taught();
-            let waiting = s.learning("waiting");
-            check(s.learning("learnt") == 1, || {
-                s.end();
-                waiting.to_string()
-            })
+            s.learnt_it()
         });
         until("it is followed", || (s.status()["service"]["plans"] == 1).then_some(()));
         let store = Store::at(s.w.store());
