@@ -98,6 +98,11 @@ impl Held {
         self.bytes.len()
     }
 
+    /// Bytes that its steps read.
+    pub fn read_bytes(&self) -> u64 {
+        self.checked().map_or(0, |view| view.read_bytes())
+    }
+
     /// All of it, as values.
     pub fn plan(&self) -> Result<Plan, Skip> {
         self.checked()?.to_plan().map_err(|why| Skip::Format { path: self.path.clone(), why })

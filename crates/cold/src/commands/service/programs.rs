@@ -211,8 +211,7 @@ impl Programs {
         let uses = earlier.map(|earlier| *earlier.uses()).unwrap_or_default();
         let all: Vec<_> = plans.iter().filter_map(|planned| planned.held.plan().ok()).collect();
         let own = plans.iter().filter(|planned| planned.held.key().script.is_some() == script.is_some());
-        let whole = own.filter_map(|planned| planned.whole().plan().ok());
-        let reads = whole.map(|plan| plan.read_bytes()).sum();
+        let reads = own.map(|planned| planned.whole().read_bytes()).sum();
         let common = common(&all.iter().collect::<Vec<_>>()).and_then(|plan| Held::made(&plan).ok());
         self.bytes += common.as_ref().map_or(0, Held::bytes);
         let program = Arc::new(Program {
