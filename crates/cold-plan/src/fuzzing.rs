@@ -1,7 +1,7 @@
 //! The readers for arbitrary bytes.
 
 use crate::format::{View, decode, encode, seal};
-use crate::store::Private;
+use crate::store::private;
 use crate::{history, portable};
 
 /// Reads `bytes` as a plan as they are, and with checksums that fit, so that what lies behind them is
@@ -28,7 +28,10 @@ pub fn plan(bytes: &[u8]) {
             assert_eq!(again.as_ref(), Some(&plan));
         }
     }
-    let _ = Private::parse(bytes);
+    if let Ok(parts) = private::parse(bytes) {
+        let again = private::bytes(&parts).ok().and_then(|b| private::parse(&b).ok());
+        assert_eq!(again.as_ref(), Some(&parts));
+    }
 }
 
 /// Reads `bytes` as a history.

@@ -162,6 +162,14 @@ pub struct Key {
     pub scenario: String,
 }
 
+impl Key {
+    /// Both are of the same starts: the identity may differ.
+    pub fn is_of_same_starts(&self, other: &Self) -> bool {
+        (&self.executable, &self.script, &self.scenario)
+            == (&other.executable, &other.script, &other.scenario)
+    }
+}
+
 /// How a plan came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "portable", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]

@@ -8,7 +8,7 @@ mod called;
 mod error;
 mod lock;
 mod own;
-mod private;
+pub(crate) mod private;
 mod write;
 
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ use rustix::fs::OFlags;
 
 pub use error::{Error, Result};
 pub use own::Replay;
-pub use private::Private;
+pub use private::{MOST_USERS, Private};
 pub use write::{Keep, Locked};
 
 use crate::Plan;

@@ -100,7 +100,7 @@ impl<K> Default for Candidates<K> {
 }
 
 impl<K: PartialEq> Candidates<K> {
-    /// A start of it was cold, and it has no plan.
+    /// A start of it was cold, and there is something to learn from it.
     pub fn was_cold(&mut self, key: K, now: Nanos) {
         if let Some(known) = self.all.iter_mut().find(|c| c.key == key) {
             known.cold_at = now;

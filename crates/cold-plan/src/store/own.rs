@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cold_model::Shown as _;
 
-use super::{Error, Private, Result, Store, called, lock};
+use super::{Error, Result, Store, called, lock, private};
 use crate::format::decode;
 use crate::history;
 
@@ -104,9 +104,8 @@ impl Store {
             Part::Plan => decode(&bytes).is_ok_and(|plan| self.path_of(&plan.key) == path),
             Part::History => history::is_one(&bytes),
             Part::Replay => is_replay(&bytes),
-            Part::Private => {
-                Private::parse(&bytes).is_ok_and(|private| self.private_of(&private.plan.key) == path)
-            }
+            Part::Private => private::parse(&bytes)
+                .is_ok_and(|parts| parts.iter().all(|part| self.private_of(&part.plan.key) == path)),
         }
     }
 }

@@ -334,51 +334,85 @@ fn what_not_everybody_may_know_lies_beside_its_plan_for_its_owner_alone() {
     let (_dir, store) = store();
     let plan = sample();
     store.save(&plan).unwrap();
-    assert_eq!(store.private(&plan.key).unwrap(), None);
+    assert_eq!(store.private(&plan.key).unwrap(), []);
     // Plans of a directory that everybody may list are everybody's to read.
     std::fs::set_permissions(store.directory(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = store.save(&plan).unwrap();
-    let private = Private { user: 1000, plan: Plan { standing: Standing::Untried, ..plan.clone() } };
-    store.lock().unwrap().save_private(&private).unwrap();
+    let private = part_of(1000);
+    store.lock().unwrap().save_private(private.clone()).unwrap();
     let lies = store.private_of(&plan.key);
     assert_eq!((mode(&path), mode(&lies)), (0o644, 0o600));
     assert_eq!(lies, path.with_extension("private"));
-    assert_eq!(store.private(&plan.key).unwrap(), Some(private.clone()));
+    assert_eq!(store.private(&plan.key).unwrap(), [private]);
     assert_eq!(store.load(&plan.key).unwrap(), Some(plan.clone()));
     assert_eq!(store.list().unwrap().plans.len(), 1);
-
-    let locked = store.lock().unwrap();
-    locked.remove_private(&plan.key).unwrap();
-    locked.remove_private(&plan.key).unwrap();
-    assert!(!lies.exists() && path.exists());
-    locked.save_private(&private).unwrap();
-    assert!(locked.remove(&plan.key).unwrap());
-    drop(locked);
+    assert!(store.lock().unwrap().remove(&plan.key).unwrap());
     assert_eq!(names(&store), ["lock"]);
 }
 
+/// What starts of this user need beside the sample.
+fn part_of(user: u32) -> Private {
+    Private { user, plan: Plan { standing: Standing::Untried, ..sample() } }
+}
+
 #[test]
-fn a_private_part_is_known_by_its_first_line_and_its_plan() {
+fn each_user_has_a_part_of_their_own_and_the_one_who_was_taught_longest_ago_goes() {
     let (_dir, store) = store();
-    let private = Private { user: u32::MAX, plan: sample() };
-    store.lock().unwrap().save_private(&private).unwrap();
-    let lies = store.private_of(&private.plan.key);
+    let key = store.save(&sample()).map(|_| sample().key).unwrap();
+    let locked = store.lock().unwrap();
+    let users = || store.private(&key).unwrap().iter().map(|part| part.user).collect::<Vec<_>>();
+    for user in 0..MOST_USERS as u32 {
+        locked.save_private(part_of(user)).unwrap();
+    }
+    assert_eq!(users(), [7, 6, 5, 4, 3, 2, 1, 0]);
+    // Nothing is read for this one: that it was looked for is kept as well.
+    let nothing = Plan { files: Vec::new(), ranges: Vec::new(), steps: Vec::new(), ..part_of(0).plan };
+    locked.save_private(Private { user: 2, plan: nothing.clone() }).unwrap();
+    assert_eq!(users(), [2, 7, 6, 5, 4, 3, 1, 0]);
+    assert_eq!(store.private(&key).unwrap()[0].plan, nothing);
+    locked.save_private(part_of(u32::MAX)).unwrap();
+    assert_eq!(users(), [u32::MAX, 2, 7, 6, 5, 4, 3, 1]);
+    // What cannot be read is nobody's to replace.
+    let lies = store.private_of(&key);
+    std::fs::write(&lies, "private to user 7\n").unwrap();
+    assert!(locked.save_private(part_of(7)).is_err());
+    assert_eq!(std::fs::read(&lies).unwrap(), b"private to user 7\n");
+}
+
+#[test]
+fn private_parts_are_known_by_their_first_lines_and_their_plans() {
+    let (_dir, store) = store();
+    let key = sample().key;
+    store.lock().unwrap().save_private(part_of(u32::MAX)).unwrap();
+    let lies = store.private_of(&key);
     let other = store.private_of(&named("other").key);
     std::fs::copy(&lies, &other).unwrap();
     assert!(matches!(store.private(&named("other").key), Err(Error::OtherKey { path }) if path == other));
-    let plan = crate::format::encode(&sample()).unwrap();
-    for head in ["", "private to user ", "private to user \n", "private to user -1\n", "private to user +1\n"]
+    let plan = crate::format::encode(&part_of(7).plan).unwrap();
+    let part =
+        |user: &str, length: usize| [format!("private to user {user}:{length}\n").as_bytes(), &plan].concat();
+    let good = part("7", plan.len());
+    for bad in ["", "-1", "+1", "4294967296", "00000000001"]
+        .map(|user| part(user, plan.len()))
         .into_iter()
-        .chain(["private to user 4294967296\n", "private to user 00000000001\n", "private to user 1"])
+        .chain([part("7", plan.len() - 1), part("7", plan.len() + 1), Vec::new(), plan.clone()])
+        // Of a user who has one, and of another plan.
+        .chain([
+            [good.clone(), good.clone()].concat(),
+            [good.clone(), b"private to user 8:0\n".to_vec()].concat(),
+        ])
     {
-        std::fs::write(&lies, [head.as_bytes(), &plan].concat()).unwrap();
-        assert!(store.private(&private.plan.key).is_err(), "{head:?}");
+        std::fs::write(&lies, &bad).unwrap();
+        assert!(store.private(&key).is_err(), "{}", String::from_utf8_lossy(&bad));
     }
-    std::fs::write(&lies, [b"private to user 7\n", &plan[..plan.len() - 1]].concat()).unwrap();
-    let error = store.private(&private.plan.key).unwrap_err().to_string();
-    assert!(error.contains(lies.to_str().unwrap()) && error.contains("damaged"), "{error}");
+    std::fs::write(&lies, [good.clone(), part("8", plan.len())].concat()).unwrap();
+    assert_eq!(store.private(&key).unwrap(), [part_of(7), part_of(8)]);
+    let foreign = crate::format::encode(&named("other")).unwrap();
+    let foreign = [format!("private to user 8:{}\n", foreign.len()).into_bytes(), foreign].concat();
+    std::fs::write(&lies, [good, foreign].concat()).unwrap();
+    let error = store.private(&key).unwrap_err().to_string();
+    assert!(error.contains(lies.to_str().unwrap()) && error.contains("another plan"), "{error}");
     // Nobody knows what these are.
-    store.lock().unwrap().remove_private(&private.plan.key).unwrap();
     store.prune(Keep { max_age: None, max_bytes: Some(0) }, SystemTime::now()).unwrap();
     assert!(lies.exists() && other.exists());
 }

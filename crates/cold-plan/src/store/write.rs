@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use cold_sys::whole::Ownership;
 
 use super::own::Part;
-use super::{Error, Private, Replay, Result, Store, lock, trusted};
+use super::{Error, Private, Replay, Result, Store, lock, private, trusted};
 use crate::Plan;
 use crate::format::{View, encode};
 use crate::plan::{Key, Standing};
@@ -136,20 +136,15 @@ impl Locked<'_> {
         write_whole(path, 0o600 | readers, bytes)
     }
 
-    /// Writes what not everybody may know beside the plan of its key, for its owner alone. Removed with the plan.
-    pub fn save_private(&self, private: &Private) -> Result<()> {
+    /// Writes what not everybody may know beside the plan of its key, for its owner alone. What was kept of this user goes,
+    /// of the others it stays: as many as may be kept ([`super::MOST_USERS`]), who were taught last. Removed with the plan.
+    pub fn save_private(&self, private: Private) -> Result<()> {
         let path = self.store.private_of(&private.plan.key);
-        let bytes = private.bytes().map_err(|source| Error::Format { path: path.clone(), source })?;
+        let mut parts = self.store.private(&private.plan.key)?;
+        parts.retain(|part| part.user != private.user);
+        parts.insert(0, private);
+        let bytes = private::bytes(&parts).map_err(|source| Error::Format { path: path.clone(), source })?;
         write_whole(&path, 0o600, &bytes)
-    }
-
-    /// Removes what not everybody may know of this key's starts, if there is something.
-    pub fn remove_private(&self, key: &Key) -> Result<()> {
-        let path = self.store.private_of(key);
-        if self.store.is_own(&path, Part::Private) && discard(&path)? {
-            self.sync()?;
-        }
-        Ok(())
     }
 
     /// Makes new and removed names survive a power cut.

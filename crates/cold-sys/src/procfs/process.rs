@@ -144,8 +144,8 @@ impl ProcFs {
             .collect())
     }
 
-    /// The effective user who runs it, root for what hides itself (`PR_SET_DUMPABLE`): the owner of its directory, which
-    /// takes less than reading its `status`. `None` where it is gone.
+    /// The effective user who runs it: the owner of its directory, which takes less than reading its `status`, and is that
+    /// user also of what hides itself (`PR_SET_DUMPABLE`; fs/proc/base.c, `task_dump_owner`). `None` where it is gone.
     pub fn user(&self, pid: i32) -> Option<u32> {
         Some(self.path(pid.to_string()).metadata().ok()?.uid())
     }

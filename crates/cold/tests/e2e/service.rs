@@ -42,9 +42,10 @@ pub(crate) mod root {
     use crate::prefetch::root::World;
     use crate::support::*;
 
-    /// Runs its arguments and prints how many faults of theirs waited for a disk.
+    /// Runs its arguments behind the first as the user of that number, and prints how many faults of theirs waited for a
+    /// disk.
     const FAULTS: &str = "import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+subprocess.run(sys.argv[2:], check=True, stdout=subprocess.DEVNULL, user=int(sys.argv[1]))
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
 
     /// A world with a plan, and a service in it.
@@ -87,13 +88,17 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         }
         /// A cold start, wrapped by nothing; its faults that waited for the disk.
         pub(crate) fn start(&self) -> u64 {
+            self.start_as(0)
+        }
+        /// A start of this user.
+        pub(crate) fn start_as(&self, user: u32) -> u64 {
             self.w.evict();
-            self.faults()
+            self.faults(user)
         }
         /// Of a start with the cache as it is.
-        fn faults(&self) -> u64 {
+        fn faults(&self, user: u32) -> u64 {
             let out = Command::new("/usr/bin/python3")
-                .args(["-c", FAULTS])
+                .args(["-c", FAULTS, &user.to_string()])
                 .args(self.w.program())
                 .output()
                 .unwrap();
@@ -330,7 +335,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         std::thread::sleep(Duration::from_millis(500));
         // By the disk's log: a fault may wait for pages of other disks as well, of the C library, that others took away.
         let mut faults = 0;
-        let reads = s.w.reads(|| faults = s.faults());
+        let reads = s.w.reads(|| faults = s.faults(0));
         assert_eq!(reads, [], "nothing is read from its disk; {faults} faults waited: {}", s.status());
         s.end();
     }

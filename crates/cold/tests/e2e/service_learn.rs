@@ -23,8 +23,12 @@ mod root {
         }
         /// Starts it cold until the service has noticed that, and waits for its next start.
         fn noticed(&self) {
+            self.noticed_as(0);
+        }
+        /// The same with starts of this user.
+        fn noticed_as(&self, user: u32) {
             attempts(|| {
-                self.start();
+                self.start_as(user);
                 let end = Instant::now() + Duration::from_secs(20);
                 while self.learning("armed") != true && Instant::now() < end {
                     std::thread::sleep(Duration::from_millis(50));
@@ -108,8 +112,8 @@ mod root {
         let plan = store.list().unwrap().plans.remove(0).plan;
         let has_it = |plan: &cold_plan::Plan| plan.files.iter().any(|f| f.path == s.w.data);
         assert!(!has_it(&plan), "{:?}", plan.files);
-        let private = store.private(&plan.key).unwrap().expect("a private part");
-        assert!(private.user == 0 && has_it(&private.plan), "{private:?}");
+        let parts = store.private(&plan.key).unwrap();
+        assert!(parts.len() == 1 && parts[0].user == 0 && has_it(&parts[0].plan), "{parts:?}");
         assert_eq!(store.private_of(&plan.key).metadata().unwrap().permissions().mode() & 0o777, 0o600);
         attempts(|| {
             let faults = s.counted("followed", || s.start());
@@ -120,6 +124,60 @@ mod root {
         s.begin(&["--control-every", "0", "--except", &except]);
         let faults = s.start();
         assert!(faults * 2 > plain, "{faults} faults waited, {plain} without a plan");
+        s.end();
+    }
+
+    /// A user whose starts are cold although they follow the plan is taught once, and has a part beside it; the plan stays.
+    #[test]
+    fn each_user_has_what_only_they_need_read_ahead() {
+        const USER: u32 = 65534;
+        needs_root!();
+        let _machine = together();
+        let mut s = Served { w: World::for_all(Preset::Cloud), service: None };
+        let only = s.w.place.text("cold-subject");
+        fs::set_permissions(&s.w.data, fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::chown(&s.w.data, Some(USER), Some(USER)).unwrap();
+        let plain = s.start_as(USER);
+        attempts(|| {
+            s.begin_learning(&["--control-every", "0", "--only", &only]);
+            s.noticed();
+            s.learnt_it()
+        });
+        until("it is followed", || (s.status()["service"]["plans"] == 1).then_some(()));
+        let store = Store::at(s.w.store());
+        let plan = || store.list().unwrap().plans.remove(0).plan;
+        let parts = || {
+            let parts = store.private(&plan().key).unwrap().into_iter();
+            parts
+                .map(|part| (part.user, part.plan.files.iter().any(|f| f.path == s.w.data)))
+                .collect::<Vec<_>>()
+        };
+        let first = plan();
+        assert_eq!(parts(), [(0, true)]);
+        attempts(|| {
+            s.noticed_as(USER);
+            s.start_as(USER);
+            let end = Instant::now() + Duration::from_secs(20);
+            while parts().len() == 1 && s.learning("waiting")[0]["why"].is_null() && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            check(parts() == [(USER, true), (0, true)], || s.status().to_string())
+        });
+        assert_eq!(plan(), first);
+        let why = s.cold(&["why", "cold-subject"]).run().expect(0).stdout;
+        assert!(
+            why.contains("for starts of user 65534: ") && why.contains("for starts of user 0: "),
+            "{why}"
+        );
+        for user in [USER, 0] {
+            // The service looks once a second whether there is something new in its store.
+            attempts(|| {
+                let faults = s.start_as(user);
+                check(faults * 2 <= plain, || {
+                    format!("{user}: {faults} faults waited, {plain} without a plan")
+                })
+            });
+        }
         s.end();
     }
 

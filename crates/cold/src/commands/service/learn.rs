@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use cold_launch::may_hang;
 use cold_model::{Nanos, path_text};
-use cold_plan::plan::Key;
-use cold_plan::{Match, Store};
+use cold_plan::plan::{Key, Standing};
+use cold_plan::store::{MOST_USERS, Private};
+use cold_plan::{Match, Plan, Store};
 use cold_service::learning::{LOOKS, Look, Waits};
 use cold_service::{Candidates, Opened};
 use cold_sys::exec_watch::{ExecWatch, ExecutedFile};
@@ -67,7 +68,7 @@ pub(crate) struct Learning {
     pub(crate) learnt: u64,
     /// CPU time that recording and evaluating took in the last hour, nanoseconds.
     pub(crate) cpu_ns: u64,
-    /// Programs that were cold and have no plan.
+    /// Programs that were cold and have no plan, or nothing beside it for their user.
     pub(crate) waiting: Vec<Waiting>,
 }
 
@@ -258,14 +259,30 @@ impl Inner {
         !self.chosen.excepts(path) && !may_hang(&mounts, path) && !cold_sys::place::is_encrypted(path)
     }
 
-    /// It has a plan that was learnt with this executable. What cannot be read is left alone, too.
-    fn has_plan(&self, key: &Key) -> bool {
-        let Ok(plan) = self.store.load(key) else { return true };
-        let same = |plan: cold_plan::Plan| {
+    /// The plan that was learnt with this executable, if there is one.
+    pub(super) fn good_plan(&self, key: &Key) -> Result<Option<Plan>, String> {
+        let plan = self.store.load(key).map_err(|e| e.to_string())?;
+        let same = |plan: &Plan| {
             let meta = key.executable.metadata();
             meta.is_ok_and(|meta| plan.key.identity.matches(&meta) != Match::Changed)
         };
-        plan.is_some_and(same)
+        Ok(plan.filter(same))
+    }
+
+    /// Whether there is something to learn from a program that started cold for this user: it has no good plan, or one
+    /// that was followed and knows nothing of what starts of this user need. What cannot be read is left alone.
+    fn is_worth(&self, key: &Key, user: Option<u32>) -> bool {
+        match self.good_plan(key) {
+            Err(_) => false,
+            Ok(None) => true,
+            Ok(Some(plan)) => {
+                let lacks = |parts: Vec<Private>| {
+                    parts.len() < MOST_USERS && parts.iter().all(|p| Some(p.user) != user)
+                };
+                let is_followed = !matches!(plan.standing, Standing::Off(_));
+                user.is_some() && is_followed && self.store.private(key).is_ok_and(lacks)
+            }
+        }
     }
 
     /// The files whose next start is to be recorded.
@@ -297,9 +314,13 @@ impl Inner {
         if let Lesson::Learnt(key) = lesson {
             self.told().1 += 1;
             let name = Name::of(key);
-            let detail = format!("{} ({})", name.program(), name.scenario);
-            self.shared.recorder.add(Entry::Event { what: "learnt", detail });
+            self.tell("learnt", format!("{} ({})", name.program(), name.scenario));
         }
+    }
+
+    /// Writes down that this happened.
+    pub(super) fn tell(&self, what: &'static str, detail: String) {
+        self.shared.recorder.add(Entry::Event { what, detail });
     }
 
     /// It started cold: its next start is to be recorded. By a recorder that waits already that may be the very next
@@ -378,7 +399,7 @@ fn goes_on(inner: &Inner, proc: &ProcFs, w: &mut Watched) -> bool {
     if (Look { read_bytes, major_faults: stat.majflt }).is_cold()
         && let Some(key) = inner.key_of(&w.young)
     {
-        if !inner.has_plan(&key) {
+        if inner.is_worth(&key, proc.user(pid)) {
             inner.was_cold(&key);
         }
         return false;

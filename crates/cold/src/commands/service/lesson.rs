@@ -22,6 +22,7 @@ use cold_sys::procfs::ProcFs;
 use cold_sys::time::{monotonic, process_cpu};
 use cold_trace::record::RecordOptions;
 
+use super::history::Name;
 use super::learn::{Inner, Young};
 use crate::commands::prefetch::learn::beside;
 use crate::commands::prefetch::{device, plans};
@@ -157,27 +158,40 @@ impl Armed {
         recording: &Recording,
     ) -> Result<(), String> {
         let excluded = [inner.store.directory().to_owned(), self.path.clone()];
-        let mut start = cold_prefetch::observe(recording, &beside(&excluded)).map_err(|e| e.to_string())?;
-        let mut shown = open_to_all(&start.files, &|path| inner.is_open(path));
-        let private =
-            start.clone().without(&|file| shown.contains(&file.path) || !inner.may_keep(&file.path));
-        list_instead(&mut start.files, &mut shown, &|path| inner.is_open(path));
-        let start = start.without(&|file| !shown.contains(&file.path));
-        if start.readable() == 0 {
-            return Err("it needs no file that everybody may read".to_owned());
-        }
+        let start = cold_prefetch::observe(recording, &beside(&excluded)).map_err(|e| e.to_string())?;
         let start = StartNeeds { own_cpu_ns: ready.own_cpu.0, goes_on: ready.goes_on, ..start };
         let mut key = key.clone();
         key.identity.build_id = plans::build_id(&key.executable);
         let locked = inner.store.lock().map_err(|e| e.to_string())?;
+        // The plan is good: what this user's start needs beside it is what is to be learnt.
+        if let Some(plan) = inner.good_plan(&key)? {
+            let known: HashSet<&PathBuf> = plan.files.iter().map(|file| &file.path).collect();
+            let beside = start.without(&|file| known.contains(&file.path) || !inner.may_keep(&file.path));
+            return save_private(inner, &locked, &key, user, beside);
+        }
+        let (open, private) = divided(inner, start);
+        if open.readable() == 0 {
+            return Err("it needs no file that everybody may read".to_owned());
+        }
         let old = inner.store.load(&key).map_err(|e| e.to_string())?;
-        let plan = made(inner, old, &key, start)?;
-        // First, so that whoever finds the plan finds this as well.
-        save_private(inner, &locked, &key, user, private)?;
+        let plan = made(inner, old, &key, open)?;
+        // First, so that whoever finds the plan finds this as well. Without it the plan is as good for everybody else.
+        let kept = save_private(inner, &locked, &key, user, private);
         locked.save(&plan).map_err(|e| e.to_string())?;
         plans::call(&locked, &plan.key, &recording.manifest.command);
-        Ok(())
+        kept.or_else(|why| {
+            inner.tell("not kept for its user", format!("{}: {why}", Name::of(&key).program()));
+            Ok(())
+        })
     }
+}
+
+/// What everybody may know of a start, and what is kept for its user alone.
+fn divided(inner: &Inner, mut start: StartNeeds) -> (StartNeeds, StartNeeds) {
+    let mut shown = open_to_all(&start.files, &|path| inner.is_open(path));
+    let private = start.clone().without(&|file| shown.contains(&file.path) || !inner.may_keep(&file.path));
+    list_instead(&mut start.files, &mut shown, &|path| inner.is_open(path));
+    (start.without(&|file| !shown.contains(&file.path)), private)
 }
 
 /// The plan with this start added, with the steps for its device.
@@ -190,8 +204,7 @@ fn made(inner: &Inner, old: Option<Plan>, key: &Key, start: StartNeeds) -> Resul
     Ok(plan)
 }
 
-/// Keeps what of this user's start not everybody may know, beside its plan. What is kept of another user's starts goes:
-/// the last one who was recorded has it.
+/// Keeps beside the plan what is for starts of this user alone; where that is nothing, that it was looked for.
 fn save_private(
     inner: &Inner,
     locked: &Locked<'_>,
@@ -199,12 +212,12 @@ fn save_private(
     user: Option<u32>,
     start: StartNeeds,
 ) -> Result<(), String> {
-    let old = inner.store.private(key).map_err(|e| e.to_string())?;
-    let old = old.filter(|old| Some(old.user) == user).map(|old| old.plan);
-    let user = user.filter(|_| old.is_some() || !start.files.is_empty());
-    let Some(user) = user else { return locked.remove_private(key).map_err(|e| e.to_string()) };
+    // It was over before anybody could see whose it was.
+    let Some(user) = user else { return Ok(()) };
+    let parts = inner.store.private(key).map_err(|e| e.to_string())?;
+    let old = parts.into_iter().find(|part| part.user == user).map(|part| part.plan);
     let plan = made(inner, old, key, start)?;
-    locked.save_private(&Private { user, plan }).map_err(|e| e.to_string())
+    locked.save_private(Private { user, plan }).map_err(|e| e.to_string())
 }
 
 /// In place of a missing name that may not be shown its directory is listed, which reads the block that the lookup wants.

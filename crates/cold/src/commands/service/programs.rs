@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use cold_launch::Held;
 use cold_model::Shown as _;
 use cold_plan::plan::Key;
+use cold_plan::store::Private;
 use cold_plan::{Match, Plan, Store};
 use cold_service::keep::Uses;
 use cold_service::{Pace, common};
@@ -22,8 +23,10 @@ const MOST_BYTES: usize = 8 << 20;
 pub(crate) struct Planned {
     /// As it lies in the store, for everybody.
     pub(crate) held: Held,
-    /// With what not everybody may know.
-    private: Option<OfUser>,
+    /// With what not everybody may know, for each user who has taught some.
+    private: Vec<OfUser>,
+    /// With that of all of them, where there are several.
+    all: Option<Held>,
     /// A second start meanwhile has the same pages on their way.
     pub(crate) is_followed: AtomicBool,
 }
@@ -38,16 +41,17 @@ struct OfUser {
 impl Planned {
     /// What a start of this user follows. `None`: nobody knows whose it is.
     pub(crate) fn of_user(&self, user: Option<u32>) -> &Held {
-        self.private.as_ref().filter(|own| Some(own.user) == user).map_or(&self.held, |own| &own.held)
+        self.private.iter().find(|own| Some(own.user) == user).map_or(&self.held, |own| &own.held)
     }
 
     /// All that is read for any of its starts.
     pub(crate) fn whole(&self) -> &Held {
-        self.private.as_ref().map_or(&self.held, |own| &own.held)
+        self.all.as_ref().or(self.private.first().map(|own| &own.held)).unwrap_or(&self.held)
     }
 
     fn bytes(&self) -> usize {
-        self.held.bytes() + self.private.as_ref().map_or(0, |own| own.held.bytes())
+        let beside = self.private.iter().map(|own| &own.held).chain(&self.all);
+        self.held.bytes() + beside.map(Held::bytes).sum::<usize>()
     }
 }
 
@@ -171,11 +175,11 @@ impl Programs {
                 }
             };
             // What lies beside it and cannot be read leaves the rest as it is.
-            let private = private(store, &listed.plan, &held, chosen).unwrap_or_else(|why| {
+            let (private, all) = private(store, &listed.plan, &held, chosen).unwrap_or_else(|why| {
                 new.refused.push(why);
-                None
+                (Vec::new(), None)
             });
-            let planned = Arc::new(Planned { held, private, is_followed: AtomicBool::new(false) });
+            let planned = Arc::new(Planned { held, private, all, is_followed: AtomicBool::new(false) });
             if new.bytes + planned.bytes() > MOST_BYTES {
                 new.refused.push(format!("{}: no room in memory", planned.held.path().shown()));
                 continue;
@@ -267,12 +271,26 @@ impl Programs {
     }
 }
 
-/// The plan with what of its starts not everybody may know, but for what is left out by choice.
-fn private(store: &Store, plan: &Plan, held: &Held, chosen: &Chosen) -> Result<Option<OfUser>, String> {
-    let Some(private) = store.private(&plan.key).map_err(|e| e.to_string())? else { return Ok(None) };
-    let whole = cold_service::with_private(plan, &private.plan, &|path| chosen.excepts(path));
-    let held = whole.map(|whole| held.followed_as(&whole)).transpose().map_err(|e| e.to_string())?;
-    Ok(held.map(|held| OfUser { user: private.user, held }))
+/// The plan with what of its starts not everybody may know, but for what is left out by choice: for each user, and for all
+/// where there are several.
+fn private(
+    store: &Store,
+    plan: &Plan,
+    held: &Held,
+    chosen: &Chosen,
+) -> Result<(Vec<OfUser>, Option<Held>), String> {
+    let parts = store.private(&plan.key).map_err(|e| e.to_string())?;
+    let followed = |plan: &Plan| held.followed_as(plan).map_err(|e| e.to_string());
+    let (mut users, mut all) = (Vec::new(), None);
+    for Private { user, plan: part } in &parts {
+        let with = |plan: &Plan| cold_service::with_private(plan, part, &|path| chosen.excepts(path));
+        if let Some(own) = with(plan) {
+            users.push(OfUser { user: *user, held: followed(&own)? });
+            all = with(all.as_ref().unwrap_or(plan)).or(all);
+        }
+    }
+    let all = all.filter(|_| users.len() > 1).map(|all| followed(&all)).transpose()?;
+    Ok((users, all))
 }
 
 /// Plans are put in place by rename, which changes the directory.

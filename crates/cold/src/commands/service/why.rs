@@ -1,7 +1,9 @@
 //! `cold service why PROGRAM`: its last starts, and its plans.
 
 use cold_model::{Bytes, Nanos};
+use cold_plan::Store;
 use cold_plan::plan::Standing;
+use cold_plan::store::{Listed, Private};
 use serde::Serialize;
 
 use super::history::{History, Seen};
@@ -55,6 +57,53 @@ struct PlanSaid {
     name: String,
     scenario: String,
     standing: Standing,
+    /// What is read beside it, for starts of one user each, and not for everybody to know.
+    private: Vec<PrivateSaid>,
+    /// Why that is not known.
+    private_problem: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PrivateSaid {
+    user: u32,
+    files: usize,
+}
+
+impl PlanSaid {
+    fn of(store: &Store, listed: Listed) -> Self {
+        let (private, private_problem) = match store.private(&listed.plan.key) {
+            Ok(parts) => (parts, None),
+            Err(e) => (Vec::new(), Some(e.to_string())),
+        };
+        let said = |part: &Private| PrivateSaid { user: part.user, files: part.plan.files.len() };
+        Self {
+            name: plans::name(&listed.path),
+            scenario: listed.plan.key.scenario,
+            standing: listed.plan.standing,
+            private: private.iter().map(said).collect(),
+            private_problem,
+        }
+    }
+
+    fn print(&self, ui: &Ui) {
+        let standing = match &self.standing {
+            Standing::Untried => "followed, not yet proven".to_owned(),
+            Standing::Proven => "followed, proven".to_owned(),
+            Standing::Off(why) => format!("switched off: {why}"),
+        };
+        ui.line(format!("{}  {}: {standing}", paint(STRONG, &self.name), self.scenario));
+        for PrivateSaid { user, files } in &self.private {
+            let what = match files {
+                0 => "nothing is read beside it".to_owned(),
+                1 => "a file or name is read beside it".to_owned(),
+                files => format!("{files} files and names are read beside it"),
+            };
+            ui.line(format!("  for starts of user {user}: {what}"));
+        }
+        if let Some(why) = &self.private_problem {
+            ui.line(paint(WARN, format!("  what users need beside it: {why}")));
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -79,15 +128,9 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         Some(history) => history.last(&args.program, args.last)?,
         None => Vec::new(),
     };
-    let listed = place.plans.store()?.list()?.plans.into_iter();
-    let plans: Vec<PlanSaid> = listed
-        .filter(|l| plans::is_called(l, &args.program))
-        .map(|l| PlanSaid {
-            name: plans::name(&l.path),
-            scenario: l.plan.key.scenario.clone(),
-            standing: l.plan.standing,
-        })
-        .collect();
+    let store = place.plans.store()?;
+    let listed = store.list()?.plans.into_iter().filter(|l| plans::is_called(l, &args.program));
+    let plans: Vec<PlanSaid> = listed.map(|listed| PlanSaid::of(&store, listed)).collect();
     if plans.is_empty() && starts.is_empty() && waiting.is_empty() {
         let why = format!(
             "nothing is known of {}: it has no plan, is not to be learnt, and no start of it was followed",
@@ -127,12 +170,7 @@ fn print(ui: &Ui, document: &WhyDocument<'_>) {
         ui.line(format!("to be learnt: {}", waiting.words()));
     }
     for plan in &document.plans {
-        let standing = match &plan.standing {
-            Standing::Untried => "followed, not yet proven".to_owned(),
-            Standing::Proven => "followed, proven".to_owned(),
-            Standing::Off(why) => format!("switched off: {why}"),
-        };
-        ui.line(format!("{}  {}: {standing}", paint(STRONG, &plan.name), plan.scenario));
+        plan.print(ui);
     }
     if document.starts.is_empty() {
         ui.line(paint(FAINT, "no cold start of it was heard of"));
