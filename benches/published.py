@@ -4,18 +4,22 @@
 Paralfetch (Ryu and others, FAST 2023; 860 QVO on SATA, Linux 5.4) names the requests of five programs, for metadata and for
 data, and the mean gain of sixteen; FAST (Joo and others, USENIX FAST 2011) that of twenty-two. Counted here: one recorded cold
 start of each on the test disk. Measured here: cold starts, starts by a plan that was learnt there, and warm ones,
-interleaved. GIMP and VLC need an X server, for instance `Xvfb :99` and DISPLAY=:99. Okular does not end by itself, and is left
-out.
+interleaved. GIMP, VLC and Okular need an X server, for instance `Xvfb :99` and DISPLAY=:99. Okular does not end by itself: it is
+ended when its window is mapped, which `xev` tells (Debian: x11-utils).
 Root. COLD=path of a release build, with cold-testdisk and cold-launch beside it. Results are kept as JSON below --work; a stopped
 benchmark goes on.
 """
 
 import argparse
+import atexit
 import csv
 import json
+import os
 import pathlib
 import shutil
+import subprocess
 import sys
+import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benches"))
@@ -25,7 +29,60 @@ from simulate import subjects  # noqa: E402
 # Of Paralfetch's table 1: requests for metadata and their KiB, requests for data and theirs. Writer is measured as a
 # conversion by `soffice`.
 PARALFETCH = {"chromium": (612, 3048, 1135, 130728), "gimp": (489, 2620, 1026, 38512),
-              "libreoffice": (552, 2800, 729, 83824), "vlc": (682, 5420, 444, 20192)}
+              "libreoffice": (552, 2800, 729, 83824), "okular": (1093, 5720, 426, 23640), "vlc": (682, 5420, 444, 20192)}
+
+# Ends when its window is there: whoever watches the display writes into the FIFO then.
+UNTIL_MAPPED = """#!/bin/sh
+okular "$1" &
+read -r _ < "$2"
+kill $!
+wait
+"""
+PAGE = (b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R"
+        b" /Resources << /Font << /F 5 0 R >> >> >>",
+        b"<< /Length 43 >>\nstream\nBT /F 24 Tf 72 720 Td (A first start) Tj ET\nendstream",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+
+
+def pdf():
+    """A page with a line of text."""
+    text, places = b"%PDF-1.4\n", []
+    for number, part in enumerate(PAGE, 1):
+        places.append(len(text))
+        text += b"%d 0 obj\n%s\nendobj\n" % (number, part)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    return text + b"xref\n0 %d\n0000000000 65535 f \n%strailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (
+        len(PAGE) + 1, table, len(PAGE) + 1, len(text))
+
+
+def tell_of_windows(fifo):
+    """Writes a line into the FIFO, where somebody reads it, whenever a window of a program's own is mapped."""
+    events = subprocess.Popen(["xev", "-root", "-event", "substructure"], stdout=subprocess.PIPE, text=True)
+    atexit.register(events.kill)
+    mapped = False
+    for line in events.stdout:
+        if mapped and "override NO" in line:
+            try:
+                with open(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK), "w") as reader:
+                    reader.write("\n")
+            except OSError:
+                pass  # nobody waits for this one
+        mapped = line.startswith("MapNotify")
+
+
+def viewer(run, fifo):
+    """Okular's command line, which ends by itself; None where it or what it takes is not there."""
+    if not (shutil.which("okular") and shutil.which("xev") and "DISPLAY" in os.environ):
+        return None
+    script, page = run / "okular-until-mapped", run / "page.pdf"
+    script.write_text(UNTIL_MAPPED)
+    script.chmod(0o755)
+    page.write_bytes(pdf())
+    if not fifo.exists():
+        os.mkfifo(fifo)
+    threading.Thread(target=tell_of_windows, args=(fifo,), daemon=True).start()
+    return [str(script), str(page), str(fifo)]
 
 
 class Published(simulate.Bench):
@@ -98,7 +155,11 @@ def main():
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     bench = Published(options)
-    chosen = subjects.make(bench.run, options.subjects.split(","))
+    wanted = options.subjects.split(",")
+    chosen = subjects.make(bench.run, wanted)
+    okular = viewer(bench.run, bench.work / "mapped") if "okular" in wanted else None
+    if okular:
+        chosen["okular"] = okular
     rest = {name: argv for name, argv in chosen.items() if f"{options.disk} {name}" not in bench.results}
 
     def work(_):

@@ -11,13 +11,11 @@ COLD=path of a release build with cold-testdisk beside it.
 
 import argparse
 import csv
-import io
 import itertools
 import json
 import os
 import pathlib
 import platform
-import random
 import shutil
 import signal
 import statistics
@@ -26,13 +24,13 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "benches/prefetch"))
+sys.path[:0] = [str(ROOT / "benches"), str(ROOT / "benches/prefetch")]
 import disks  # noqa: E402
+import lateness  # noqa: E402
 import subjects  # noqa: E402
 
-USUAL = 64 << 10  # bytes of a request, about the mean of browsers' starts
-SINGLE = 60  # reads from which a test disk's way is known
 GONE = {"refaults", "pages_reclaimed", "caches_dropped"}  # taints of a start whose pages went while it went on
+WARM = 3  # recorded warm starts, an odd number
 SLOW = 10.0  # seconds of a start from which one round has to do
 
 
@@ -91,13 +89,22 @@ class Bench:
                     print(f"simulate: {name}: recording {n + 1}", file=sys.stderr)
                     self.cold("trace", "--overwrite", "--evict", "files", "--exact-need", "--no-stacks", "-o",
                               self.recording(name, n), "--", *argv)
-                self.cold("trace", "--overwrite", "--state", "warm", "--no-stacks", "-o", self.recording(name, "warm"),
-                          "--", *argv)
+                self.record_warm(name, argv)
                 self.pause(name, argv)
                 self.keep(f"recorded {name}", self.options.recordings)
 
         if rest:
             self.on("fast", rest, work)
+
+    def record_warm(self, name, argv):
+        """The middle one of three: one alone may be a slow one, and what programs compute is taken from it."""
+        took = []
+        for n in range(WARM):
+            at = self.recording(name, f"warm-{n}")
+            self.cold("trace", "--overwrite", "--state", "warm", "--no-stacks", "-o", at, "--", *argv)
+            took.append((json.loads(self.cold("report", "--json", at))["headline"]["ready"], at))
+        shutil.rmtree(self.recording(name, "warm"), ignore_errors=True)
+        sorted(took)[WARM // 2][1].rename(self.recording(name, "warm"))
 
     def plans(self, preset, chosen):
         """Learns a plan on a disk, predicts from the first recorded start what it brings there, and measures that."""
@@ -116,8 +123,8 @@ class Bench:
                 self.cold("prefetch", "--store", store, "learn", "--fresh", "--exact-need", "--evict", "files",
                           "--keep", kept, "--json", "--", *argv)
                 ask = ["simulate", "--store", store, kept / "start-1.cold", "--plan", pathlib.Path(argv[0]).name,
-                       "--policy", self.policy(), "--read-ahead-kb", "128", "--disk", f"{preset}+{self.way(disk):.3f}", "--json",
-                       *self.law(name)]
+                       "--policy", self.policy(), "--read-ahead-kb", "128", "--disk", f"{preset}{self.way(disk, name, argv)}",
+                       "--json", *self.law(name)]
                 # A start that waits for what it writes is not warm.
                 text = self.cold(*ask, "--warm", kept / "start-2.cold", ok=(0, 2))
                 told = json.loads(text or self.cold(*ask))
@@ -162,27 +169,25 @@ class Bench:
     def recording(self, name, n):
         return self.work / f"{name}-{n}.cold"
 
-    def way(self, disk):
-        """What loop, FUSE, timers and processors that halted meanwhile add to one read on a test disk now, milliseconds:
-        the mean of single reads of a usual size at random places, less their CPU time and what the disk's log says
-        that its figures ask for, without the tenth that waited most and the tenth that waited least: 0.3 s
-        for which the machine held reads up made 5 ms of 0.25 once. The longer a disk takes, the deeper the processors
-        sleep; and it changes by the minute."""
-        took = single_reads(disk.mount / "singles")
-        log = subprocess.run([disk.tool, "log", disk.mount], stdout=subprocess.PIPE, text=True, check=True).stdout
-        figures = [int(r["model_ns"]) for r in csv.DictReader(io.StringIO(log))
-                   if r["op"] == "read" and int(r["bytes"]) == USUAL][-SINGLE:]
-        if len(figures) != SINGLE:
-            raise RuntimeError(f"{disk.preset}: {len(figures)} reads in the log instead of {SINGLE}")
-        beyond = sorted(t - f for t, f in zip(took, figures))[SINGLE // 10:-SINGLE // 10]
-        return max(statistics.mean(beyond), 0) / 1e6
+    def way(self, disk, name, argv):
+        """What a test disk adds to its figures while this program starts, as `--disk` wants it behind the name: of one
+        recorded start with the usual window, not with each, so that they are predicted and not told."""
+        key = f"way {disk.preset} {name}"
+        if key not in self.results:
+            self.knob(disk).write_text("128")
+            self.keep(key, lateness.of_start(self, disk, argv))
+        return "+{:.3f}+{:.3f}".format(*self.results[key])
+
+    @staticmethod
+    def knob(disk):
+        return pathlib.Path(f"/sys/block/{pathlib.Path(disk.info['device']).name}/queue/read_ahead_kb")
 
     def predict(self, name, preset, window, way):
         """Times of the start by each recording (ms) and its requests."""
         out = []
         for n in range(self.options.recordings):
             ask = ["simulate", self.recording(name, n), "--json", "--policy", self.policy(), "--read-ahead-kb", window,
-                   "--disk", f"{preset}+{way:.3f}", *self.law(name)]
+                   "--disk", f"{preset}{way}", *self.law(name)]
             # A start that waits for what it writes is not warm.
             text = self.cold(*ask, "--warm", self.recording(name, "warm"), ok=(0, 2))
             made = json.loads(text or self.cold(*ask))
@@ -206,22 +211,20 @@ class Bench:
         return f"linux-{at[0]}" if at[0] == 7 else f"linux-{at[0]}.{at[1]}"
 
     def measure(self, name, argv, preset, disk):
-        knob = pathlib.Path(f"/sys/block/{pathlib.Path(disk.info['device']).name}/queue/read_ahead_kb")
+        way = self.way(disk, name, argv)
         for window in self.options.windows:
             key = f"{preset} {name} {window}"
             if key in self.results or self.over():
                 continue
-            knob.write_text(str(window))
-            before = self.way(disk)
-            expected = statistics.median(t for t, _ in self.predict(name, preset, window, before)) / 1e3
+            self.knob(disk).write_text(str(window))
+            predicted = self.predict(name, preset, window, way)
+            expected = statistics.median(t for t, _ in predicted) / 1e3
             rounds = 1 if expected > SLOW else self.options.rounds
             print(f"simulate: {preset}: {name}: {window} KiB", file=sys.stderr)
             made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--states", "cold,warm", "--",
                                         *argv, ok=(0, 4)))
             took = {made["series"][n]["state"]: times(made, n) for n in range(len(made["series"]))}
-            way = (before + self.way(disk)) / 2
-            self.keep(f"way {key}", way)
-            self.keep(f"predicted {key}", self.predict(name, preset, window, way))
+            self.keep(f"predicted {key}", predicted)
             self.keep(f"warm {key}", took["warm"])
             self.keep(key, took["cold"])
 
@@ -240,23 +243,6 @@ class Bench:
                 self.measure(name, argv, preset, disk)
 
         self.on(preset, rest, work)
-
-
-def single_reads(path):
-    """Nanoseconds that single reads at random places of a new file waited: what passed less CPU time."""
-    size = SINGLE * USUAL * 8
-    with path.open("w+b") as file:
-        for _ in range(size >> 20):
-            file.write(os.urandom(1 << 20))
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
-        waited = []
-        for place in random.Random(1).sample(range(size // USUAL), SINGLE):
-            began, cpu = time.monotonic_ns(), time.thread_time_ns()
-            os.pread(file.fileno(), USUAL, place * USUAL)
-            waited.append(time.monotonic_ns() - began - (time.thread_time_ns() - cpu))
-    return waited
 
 
 def times(report, series=0):
@@ -348,9 +334,9 @@ def write(bench, names):
     options = bench.options
     counts = sorted({len(v) for k, v in bench.results.items() if k.split(" ")[0] in options.disks and isinstance(v, list)
                      and len(v) > 1})
-    rounds = f"{counts[0]} to {counts[-1]}" if counts else str(options.rounds)
-    ways = ", ".join(f"`{d}` {min(w):.2f} to {max(w):.2f}" for d in options.disks
-                     if (w := [v for k, v in bench.results.items() if k.startswith(f"way {d} ")]))
+    rounds = " to ".join(map(str, sorted({counts[0], counts[-1]}))) if counts else str(options.rounds)
+    ways = "; ".join(f"`{d}` " + ", ".join(f"{n} {w[0]:.2f} and {w[1]:.2f}" for n in names
+                                           if (w := bench.results.get(f"way {d} {n}"))) for d in options.disks)
     shares = [1 + slower(bench.results, *key) / bench.results[f"warm {key[1]}"]
               for key in itertools.product(options.disks, names, options.windows)
               if f"warm {key[0]} {key[1]} {key[2]}" in bench.results]
@@ -364,8 +350,9 @@ def write(bench, names):
             f"({computed}).", "",
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "
             f"of {rounds} measured starts (one where it takes more than {SLOW:.0f} s) → median prediction from "
-            f"{options.recordings} recordings. The way through loop and FUSE, and processors that sleep meanwhile, is what "
-            f"single reads of 64 KiB wait beyond the disk's figures, in ms: {ways}. {laws(bench, names)}", "", *table(bench.results, options, names), *plan_table(bench.results, options, names), ""]
+            f"{options.recordings} recordings. How much later than its figures ask for a disk answers while the program starts "
+            "(`benches/lateness.py`, of one recorded start in 128 KiB), in ms for each request and for each MiB: "
+            f"{ways}. {laws(bench, names)}", "", *table(bench.results, options, names), *plan_table(bench.results, options, names), ""]
     options.output.write_text("\n".join(text))
     print(f"simulate: wrote {options.output}", file=sys.stderr)
 

@@ -39,6 +39,8 @@ pub struct Model {
     /// What the way to the device and back adds to each request (layers below the block layer, a network),
     /// nanoseconds. It occupies nothing.
     pub way_ns: u64,
+    /// And to each MiB of it (what is copied on the way), nanoseconds.
+    pub way_ns_per_mib: u64,
     /// Moving heads, where it has them.
     pub heads: Option<Heads>,
     /// Bytes per second of one channel; `None` where only the bus is a limit.
@@ -80,6 +82,7 @@ impl Default for Model {
         Self {
             latency_ns: 0,
             way_ns: 0,
+            way_ns_per_mib: 0,
             heads: None,
             channel_bandwidth: None,
             bandwidth: None,
@@ -124,10 +127,14 @@ impl Model {
         }
     }
 
-    /// The same disk behind a longer way.
+    /// The same disk behind a longer way: so much for each request, and for each MiB of it. Nanoseconds.
     #[must_use]
-    pub fn behind(self, way_ns: u64) -> Self {
-        Self { way_ns: self.way_ns.saturating_add(way_ns), ..self }
+    pub fn behind(self, way_ns: u64, way_ns_per_mib: u64) -> Self {
+        Self {
+            way_ns: self.way_ns.saturating_add(way_ns),
+            way_ns_per_mib: self.way_ns_per_mib.saturating_add(way_ns_per_mib),
+            ..self
+        }
     }
 }
 
@@ -190,7 +197,8 @@ impl Disk {
             }
             *channel = done;
         }
-        let way = self.model.way_ns;
+        let copied = (u128::from(self.model.way_ns_per_mib) * u128::from(bytes)) >> 20;
+        let way = self.model.way_ns.saturating_add(u64::try_from(copied).unwrap_or(u64::MAX));
         Service {
             done_ns: done.saturating_add(way),
             alone_ns: latency.saturating_add(in_channel.max(on_bus)).saturating_add(way),

@@ -29,7 +29,10 @@ fn channels_work_at_the_same_time_and_share_the_bus() {
     };
     let requests = [(0, MS), (0, MS), (0, MS)];
     // First bytes at 1, 1 and (when the first channel is free) 3 ms; 1 ms each on the bus.
-    assert_eq!(done(model, &requests), [2 * MS + 500, 3 * MS + 500, 4 * MS + 500]);
+    assert_eq!(done(model.clone(), &requests), [2 * MS + 500, 3 * MS + 500, 4 * MS + 500]);
+    // A way on which 2 MiB take 3 ms more occupies nothing either.
+    let copied = Model { bandwidth: None, ..model.behind(100, 3 * MS / 2) };
+    assert_eq!(done(copied, &[(0, 2 << 20), (0, 0), (0, 0)]), [4 * MS + 600, MS + 600, 2 * MS + 600]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Way {
             copied.map_or(bus, |n| (1.0 / (1.0 / n.max(1) as f64 + 1.0 / bus.max(1) as f64)) as u64)
         };
         let (channel_bandwidth, bandwidth) = (copied, model.bandwidth.map(both));
-        Model { channel_bandwidth, bandwidth, ..model.behind(self.request_ns) }
+        Model { channel_bandwidth, bandwidth, ..model.behind(self.request_ns, 0) }
     }
 }
 

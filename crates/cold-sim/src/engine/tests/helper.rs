@@ -206,7 +206,7 @@ fn launches_that_were_measured_take_what_they_took() {
         world.layout.add(0, pages * PAGE, None);
         world.cache = Plain::new(1, pages as usize, 32);
         world.machine.processors = 2;
-        world.model = preset.model().behind(200 * US);
+        world.model = preset.model().behind(200 * US, 0);
         let at = |n: u64| n * pages / places / 4 * 4;
         let steps = (0..places)
             .flat_map(|n| [Step::Compute(warm * MS / places), touch(0, at(n)), touch(0, at(n) + 1)]);

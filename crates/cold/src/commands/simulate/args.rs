@@ -15,7 +15,8 @@ Policies:   linux-5.10, 6.1, 6.12, 6.16, 6.17, 6.18 (each with linux-), linux-7,
             what is needed, in its order.
 Disks:      recorded (fitted to the recording's own requests), measured (this machine's, as
             cold probe device finds it), hdd, sata-ssd, cloud, fast, nvme, optane, emmc, ufs,
-            gp2, hp97560, laptop-1993; and NAME+MS: behind a way of so many ms (cloud+0.2).
+            gp2, hp97560, laptop-1993; and NAME+MS or NAME+MS+MS: behind a way of so many ms
+            for each request, and for each MiB of it (cloud+0.2, cloud+0.2+0.4).
 Exit codes: 0 shown and written; 1 failed; 2 wrong usage; 3 --verify: this kernel follows none
             of the policies; 4 --verify: others disturbed every try; 130 interrupted.";
 
@@ -127,6 +128,8 @@ pub(crate) struct Behind {
     pub(crate) place: Place,
     /// There and back, nanoseconds.
     pub(crate) way_ns: u64,
+    /// And for each MiB of it, nanoseconds.
+    pub(crate) way_ns_per_mib: u64,
 }
 
 /// A disk by name.
@@ -167,19 +170,17 @@ fn policy(text: &str) -> Result<Named, String> {
 }
 
 fn disk(text: &str) -> Result<Behind, String> {
-    let (name, way) = match text.split_once('+') {
-        Some((name, ms)) => (name, Some(ms)),
-        None => (text, None),
+    let ns = |given: &str| {
+        let ms = given.parse::<f64>().ok().filter(|ms| (0.0..=MOST_WAY_MS).contains(ms));
+        ms.map(|ms| (ms * 1e6) as u64).ok_or_else(|| {
+            format!("{given:?} is no way to a disk: milliseconds from 0 to {MOST_WAY_MS}, behind + for each request and, \
+                     behind another +, for each MiB of it")
+        })
     };
-    let ms = |ms: &str| ms.parse::<f64>().ok().filter(|ms| (0.0..=MOST_WAY_MS).contains(ms));
-    let way_ns = match way.map(|given| (given, ms(given))) {
-        None => 0,
-        Some((_, Some(ms))) => (ms * 1e6) as u64,
-        Some((given, None)) => {
-            return Err(format!("{given:?} is no way to a disk: milliseconds from 0 to {MOST_WAY_MS}"));
-        }
-    };
-    Ok(Behind { place: place(name)?, way_ns })
+    let mut parts = text.splitn(3, '+');
+    let place = place(parts.next().unwrap_or_default());
+    let mut way = || parts.next().map_or(Ok(0), ns);
+    Ok(Behind { way_ns: way()?, way_ns_per_mib: way()?, place: place? })
 }
 
 fn place(text: &str) -> Result<Place, String> {
@@ -236,9 +237,11 @@ mod tests {
                 && policy("aligned:262145").unwrap_err().contains("at most 262144")
         );
         let cloud = Place::Preset(Preset::Cloud);
-        assert_eq!(disk("cloud"), Ok(Behind { place: cloud, way_ns: 0 }));
-        assert_eq!(disk("cloud+0.25"), Ok(Behind { place: cloud, way_ns: 250_000 }));
-        for wrong in ["cloud+", "cloud+-1", "cloud+x", "cloud+1e9", "cloud+nan"] {
+        let behind = |way_ns, way_ns_per_mib| Ok(Behind { place: cloud, way_ns, way_ns_per_mib });
+        assert_eq!(disk("cloud"), behind(0, 0));
+        assert_eq!(disk("cloud+0.25"), behind(250_000, 0));
+        assert_eq!(disk("cloud+0.25+0.4"), behind(250_000, 400_000));
+        for wrong in ["cloud+", "cloud+-1", "cloud+x", "cloud+1e9", "cloud+nan", "cloud+1+", "cloud+1+2+3"] {
             assert!(disk(wrong).unwrap_err().contains("milliseconds"), "{wrong}");
         }
         assert!(disk("floppy").unwrap_err().contains("gp2"));

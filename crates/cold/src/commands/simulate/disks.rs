@@ -33,17 +33,23 @@ pub(super) fn all(
 ) -> Result<Vec<NamedDisk>, Failure> {
     // A measured disk is known at all sizes and depths, a recorded one at those that came up.
     let place = if here(recording, start).is_some() { Place::Measured } else { Place::Recorded };
-    let default = [Behind { place, way_ns: 0 }];
+    let default = [Behind { place, way_ns: 0, way_ns_per_mib: 0 }];
     let disks = if args.disk.is_empty() { default.as_slice() } else { &args.disk };
-    let mut each = |Behind { place, way_ns }| {
+    let mut each = |Behind { place, way_ns, way_ns_per_mib }| {
         let disk = one(place, recording, start, line)?;
-        if way_ns == 0 {
-            return Ok(disk);
-        }
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let (name, way) = match (way_ns, way_ns_per_mib) {
+            (0, 0) => return Ok(disk),
+            (each, 0) => (format!("+{}", ms(each)), format!("{} ms", ms(each))),
+            (each, per_mib) => (
+                format!("+{}+{}", ms(each), ms(per_mib)),
+                format!("{} ms, and {} ms for each MiB", ms(each), ms(per_mib)),
+            ),
+        };
         Ok(NamedDisk {
-            name: format!("{}+{}", disk.name, way_ns as f64 / 1e6),
-            source: format!("{}; behind a way of {} ms", disk.source, way_ns as f64 / 1e6),
-            model: disk.model.behind(way_ns),
+            name: format!("{}{name}", disk.name),
+            source: format!("{}; behind a way of {way}", disk.source),
+            model: disk.model.behind(way_ns, way_ns_per_mib),
             is_recorded: false,
         })
     };
