@@ -89,6 +89,9 @@ mod root {
             check(faults * 2 <= plain, || format!("{faults} faults waited, {plain} without a plan"))
         });
         assert_eq!(s.learning("waiting"), Value::Array(Vec::new()));
+        // That nothing else is needed for this user is known, so nothing of it is recorded again.
+        let parts = Store::at(s.w.store()).private(&plan.key).unwrap();
+        assert_eq!(parts.iter().map(|part| part.user).collect::<Vec<_>>(), [0], "{parts:?}");
         s.end();
     }
 

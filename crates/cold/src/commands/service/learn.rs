@@ -64,7 +64,7 @@ pub(crate) struct Learning {
     pub(crate) problem: Option<String>,
     /// A recorder waits for the next start of a program.
     pub(crate) armed: bool,
-    /// Plans learnt since the service began.
+    /// Plans, and what users need beside them, learnt since the service began.
     pub(crate) learnt: u64,
     /// CPU time that recording and evaluating took in the last hour, nanoseconds.
     pub(crate) cpu_ns: u64,
