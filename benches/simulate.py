@@ -125,7 +125,7 @@ class Bench:
                 ask = ["simulate", "--store", store, kept / "start-1.cold", "--plan", pathlib.Path(argv[0]).name,
                        "--policy", self.policy(), "--read-ahead-kb", "128", "--disk", f"{preset}{self.way(disk, name, argv)}",
                        "--json", *self.law(name)]
-                # A start that waits for what it writes is not warm.
+                # Others may have emptied the cache before it.
                 text = self.cold(*ask, "--warm", kept / "start-2.cold", ok=(0, 2))
                 told = json.loads(text or self.cold(*ask))
                 rows = {r["reader"]: r for r in reversed(told["disks"][0]["rows"])}

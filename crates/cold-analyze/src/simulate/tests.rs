@@ -492,6 +492,11 @@ fn a_warm_start_tells_the_work_and_the_rest_is_what_waits_cost() {
     assert_eq!(start.warm(&cold, &cold, None), Err(NotWarm::Cold));
     assert_eq!((waited_as_cold(&cold), waited_as_cold(&warm)), (true, false));
     assert!(!waited_as_cold(&Recording { stalls: None, ..cold.clone() }), "nobody saw it wait");
+    for writing in [StallCause::Write, StallCause::Journal] {
+        let mut cold = cold.clone();
+        cold.stalls.iter_mut().flatten().for_each(|stall| stall.cause = writing);
+        assert!(!waited_as_cold(&cold), "a warm start writes as well");
+    }
     assert_eq!(start.warm(&cold, &Recording { off_cpu: None, ..warm.clone() }, None), Err(NotWarm::NoClock));
     warm.manifest.command.push("other".into());
     assert_eq!(start.warm(&cold, &warm, None), Err(NotWarm::OtherCommand));

@@ -97,10 +97,11 @@ fn waited_too_long(warm: &Recording, clock: &DependencyClock) -> bool {
     waited as f64 > WARM * clock.window_ns() as f64
 }
 
-/// Waits for pages up to ready.
+/// Waits for pages up to ready. Who waits for the file system's journal waits for what is written: of a warm Firefox on a
+/// cloud volume that is 50 to 60 ms of 800, of its threads together.
 fn waits(recording: &Recording) -> impl Iterator<Item = &Stall> {
     let window = Window::of(recording);
-    let of_pages =
-        move |s: &&Stall| s.cause.is_storage() && s.cause != StallCause::Write && window.holds(s.began);
+    let writes = |cause| matches!(cause, StallCause::Write | StallCause::Journal);
+    let of_pages = move |s: &&Stall| s.cause.is_storage() && !writes(s.cause) && window.holds(s.began);
     recording.stalls.iter().flatten().filter(of_pages)
 }
