@@ -222,7 +222,7 @@ class Bench:
             self.start(argv)
             # What this program started, or others did, may wait to be learnt as well.
             noticed = self.until(lambda: any(w["executable"] == own for w in self.learning()["waiting"]), 4)
-            noticed = noticed and self.until(lambda: self.learning()["armed"], 4)
+            armed = noticed and self.until(lambda: self.learning()["armed"], 4)
             self.drop()
             self.start(argv)
 
@@ -236,12 +236,14 @@ class Bench:
             def reasons():
                 return [w["why"] for w in self.learning()["waiting"] if w["executable"] == own and w["why"]]
 
-            self.until(lambda: has_plan() or reasons(), 15 if noticed else 1)
+            self.until(lambda: has_plan() or reasons(), 15 if armed else 1)
             if has_plan():
                 told[name] = "learnt"
             else:
                 why = reasons()
-                told[name] = why[-1] if why else "recorded, and nothing came of it" if noticed else "was not cold enough to be noticed"
+                nothing = ("recorded, and nothing came of it" if armed else "noticed, and no recorder waited for it" if noticed
+                           else "was not cold enough to be noticed")
+                told[name] = why[-1] if why else nothing
             print(f"{name}: {told[name]}", flush=True)
         self.end()
         known.write_text(json.dumps(told))
