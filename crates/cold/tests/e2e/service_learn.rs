@@ -46,6 +46,16 @@ mod root {
                 tried.then_some(())
             });
         }
+        /// A service learns this program; the store that its plan is in, which is followed.
+        fn learns(&mut self, only: &str) -> Store {
+            attempts(|| {
+                self.begin_learning(&["--control-every", "0", "--only", only]);
+                self.noticed();
+                self.learnt_it()
+            });
+            until("it is followed", || (self.status()["service"]["plans"] == 1).then_some(()));
+            Store::at(self.w.store())
+        }
         /// Starts it until its plan is learnt; a service that has learnt nothing of it is ended. On a busy machine too much of
         /// a start may have passed when the recorder comes.
         fn learnt_it(&mut self) -> Result<(), String> {
@@ -105,13 +115,7 @@ mod root {
         let plain = s.start();
         let only = s.w.place.text("cold-subject");
         fs::set_permissions(&s.w.data, fs::Permissions::from_mode(0o600)).unwrap();
-        attempts(|| {
-            s.begin_learning(&["--control-every", "0", "--only", &only]);
-            s.noticed();
-            s.learnt_it()
-        });
-        until("it is followed", || (s.status()["service"]["plans"] == 1).then_some(()));
-        let store = Store::at(s.w.store());
+        let store = s.learns(&only);
         let plan = store.list().unwrap().plans.remove(0).plan;
         let has_it = |plan: &cold_plan::Plan| plan.files.iter().any(|f| f.path == s.w.data);
         assert!(!has_it(&plan), "{:?}", plan.files);
@@ -141,13 +145,7 @@ mod root {
         fs::set_permissions(&s.w.data, fs::Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::chown(&s.w.data, Some(USER), Some(USER)).unwrap();
         let plain = s.start_as(USER);
-        attempts(|| {
-            s.begin_learning(&["--control-every", "0", "--only", &only]);
-            s.noticed();
-            s.learnt_it()
-        });
-        until("it is followed", || (s.status()["service"]["plans"] == 1).then_some(()));
-        let store = Store::at(s.w.store());
+        let store = s.learns(&only);
         let plan = || store.list().unwrap().plans.remove(0).plan;
         let parts = || {
             let parts = store.private(&plan().key).unwrap().into_iter();

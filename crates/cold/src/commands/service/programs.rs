@@ -281,15 +281,18 @@ fn private(
 ) -> Result<(Vec<OfUser>, Option<Held>), String> {
     let parts = store.private(&plan.key).map_err(|e| e.to_string())?;
     let followed = |plan: &Plan| held.followed_as(plan).map_err(|e| e.to_string());
-    let (mut users, mut all) = (Vec::new(), None);
-    for Private { user, plan: part } in &parts {
-        let with = |plan: &Plan| cold_service::with_private(plan, part, &|path| chosen.excepts(path));
-        if let Some(own) = with(plan) {
-            users.push(OfUser { user: *user, held: followed(&own)? });
-            all = with(all.as_ref().unwrap_or(plan)).or(all);
+    let with = |plan: &Plan, part: &Private| {
+        cold_service::with_private(plan, &part.plan, &|path| chosen.excepts(path))
+    };
+    let mut users = Vec::new();
+    for part in &parts {
+        if let Some(own) = with(plan, part) {
+            users.push(OfUser { user: part.user, held: followed(&own)? });
         }
     }
-    let all = all.filter(|_| users.len() > 1).map(|all| followed(&all)).transpose()?;
+    let several = parts.iter().filter(|_| users.len() > 1);
+    let all = several.fold(None, |all: Option<Plan>, part| with(all.as_ref().unwrap_or(plan), part).or(all));
+    let all = all.map(|all| followed(&all)).transpose()?;
     Ok((users, all))
 }
 
