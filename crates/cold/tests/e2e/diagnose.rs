@@ -265,23 +265,23 @@ while True:
     }
 
     #[test]
-    fn libraries_that_are_searched_in_40_directories_are_the_reason_and_fewer_the_remedy() {
+    fn libraries_that_are_searched_in_120_directories_are_the_reason_and_fewer_the_remedy() {
         if !need_root() {
             return;
         }
         let _machine = together();
         let place = Sandbox::new();
-        let directories: Vec<String> = (0..40).map(|n| place.text(&format!("d{n}"))).collect();
+        let directories: Vec<String> = (0..120).map(|n| place.text(&format!("d{n}"))).collect();
         for d in &directories {
             fs::create_dir(d).unwrap();
         }
         let mut main = "int main(void) { return 0".to_owned();
-        let mut flags = vec!["-Wl,--no-as-needed".to_owned(), format!("-L{}", directories[39])];
+        let mut flags = vec!["-Wl,--no-as-needed".to_owned(), format!("-L{}", directories[119])];
         for n in 0..20 {
             compile(
                 &place,
                 &format!("int f{n}(void) {{ return 0; }}"),
-                &format!("d39/libseed{n}.so"),
+                &format!("d119/libseed{n}.so"),
                 &["-shared", "-fPIC"],
             );
             main = format!("int f{n}(void); {main} + f{n}()");
@@ -294,7 +294,8 @@ while True:
                 ["diagnose", "--evict", "files", "--for", "4s", "--json", "--", &place.text("searcher")];
             let told = place.cold(args).env("LD_LIBRARY_PATH", directories.join(":")).run().finished().json();
             sums(&told);
-            // 19 libraries are missed in 39 directories, and each of these in its subdirectories first.
+            // 20 libraries are missed in 119 directories, and the first in the subdirectories of each as well: 5 ms. (In
+            // 39 it was 1.8 ms on a fast machine: what is shorter than 2 nobody feels.)
             let rows = told["reasons"].as_array().unwrap();
             let missed =
                 rows.iter().find(|r| r["kind"] == "lookup_missed").unwrap_or_else(|| panic!("{told}"));
