@@ -244,7 +244,7 @@ class Bench:
                 nothing = ("recorded, and nothing came of it" if armed else "noticed, and no recorder waited for it" if noticed
                            else "was not cold enough to be noticed")
                 told[name] = why[-1] if why else nothing
-            print(f"{name}: {told[name]}", flush=True)
+            print(f"{name}: {told[name]} ({self.learning()['cpu_ns'] / 1e9:.1f} s of CPU time for learning so far)", flush=True)
         self.end()
         known.write_text(json.dumps(told))
 

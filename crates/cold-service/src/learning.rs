@@ -44,6 +44,10 @@ const ATTEMPTS: u32 = 3;
 /// From one attempt to the next.
 const REST: Nanos = Nanos(60_000_000_000);
 
+/// New programs seldom come alone (a machine that was set up, a user who begins to work), and many that are short are
+/// over before a recorder is made: after a start that was to be learnt one waits for so long, whatever is wanted.
+const EXPECTED: Nanos = Nanos(600_000_000_000);
+
 /// All recording, its evaluation included, may take so much CPU time of an hour: 1 % of one CPU.
 pub const BUDGET: Nanos = Nanos(36_000_000_000);
 const HOUR: Nanos = Nanos(3_600_000_000_000);
@@ -89,17 +93,24 @@ struct Candidate<K> {
 #[derive(Debug, Clone)]
 pub struct Candidates<K> {
     all: Vec<Candidate<K>>,
+    /// When one was added last, or the first were expected.
+    added: Option<Nanos>,
     /// When, and how much CPU time.
     spent: VecDeque<(Nanos, Nanos)>,
 }
 
 impl<K> Default for Candidates<K> {
     fn default() -> Self {
-        Self { all: Vec::new(), spent: VecDeque::new() }
+        Self { all: Vec::new(), added: None, spent: VecDeque::new() }
     }
 }
 
 impl<K: PartialEq> Candidates<K> {
+    /// None, and the first are expected from `now` on.
+    pub fn expected(now: Nanos) -> Self {
+        Self { added: Some(now), ..Self::default() }
+    }
+
     /// A start of it was cold, and there is something to learn from it.
     pub fn was_cold(&mut self, key: K, now: Nanos) {
         if let Some(known) = self.all.iter_mut().find(|c| c.key == key) {
@@ -113,6 +124,17 @@ impl<K: PartialEq> Candidates<K> {
         }
         let new = Candidate { key, cold_at: now, failures: 0, rests_until: Nanos(0), why: String::new() };
         self.all.push(new);
+        self.added = Some(now);
+    }
+
+    /// Whether a recorder is to wait: a start is wanted, or others may soon be. Not while learning has used up its share.
+    pub fn is_recorder_wanted(&self, now: Nanos) -> bool {
+        let expected = self.added.is_some_and(|at| now.saturating_sub(at) < EXPECTED);
+        (expected && self.is_affordable(now)) || self.wanted(now).next().is_some()
+    }
+
+    fn is_affordable(&self, now: Nanos) -> bool {
+        self.spent_lately(now) < BUDGET
     }
 
     /// Whether its next start is to be recorded.
@@ -122,7 +144,7 @@ impl<K: PartialEq> Candidates<K> {
 
     /// All whose next start is to be recorded; none while learning has used up its share.
     pub fn wanted(&self, now: Nanos) -> impl Iterator<Item = &K> {
-        let affordable = self.spent_lately(now) < BUDGET;
+        let affordable = self.is_affordable(now);
         let open = move |c: &&Candidate<K>| affordable && c.failures < ATTEMPTS && c.rests_until <= now;
         self.all.iter().filter(open).map(|c| &c.key)
     }
@@ -140,10 +162,17 @@ impl<K: PartialEq> Candidates<K> {
         }
     }
 
-    /// This start did not show enough; another one will.
-    pub fn rests(&mut self, key: &K, why: String, now: Nanos) {
+    /// A start of it was recorded: another one is not, unless nothing is told of what came of it for long.
+    pub fn recorded(&mut self, key: &K, now: Nanos) {
         if let Some(c) = self.all.iter_mut().find(|c| c.key == *key) {
             c.rests_until = Nanos(now.0.saturating_add(REST.0));
+        }
+    }
+
+    /// This start did not show enough; another one will.
+    pub fn rests(&mut self, key: &K, why: String, now: Nanos) {
+        self.recorded(key, now);
+        if let Some(c) = self.all.iter_mut().find(|c| c.key == *key) {
             c.why = why;
         }
     }
@@ -199,6 +228,8 @@ mod tests {
         assert_eq!(c.all().collect::<Vec<_>>(), [(&"git", Waits::ForAStart)]);
         c.failed(&"git", "why".into(), at(2));
         assert!(!c.wants(&"git", at(61)) && c.wants(&"git", at(62)));
+        c.recorded(&"git", at(62));
+        assert!(!c.wants(&"git", at(63)) && c.wants(&"git", at(122)), "one start at a time");
         assert_eq!(c.all().next(), Some((&"git", Waits::Rests("why".into()))));
         for attempt in 1..9 {
             c.rests(&"git", "over too soon".into(), at(attempt * 100));
@@ -211,6 +242,24 @@ mod tests {
         c.forget(&"git");
         c.was_cold("git", at(200_000));
         assert!(c.wants(&"git", at(200_000)), "another file by now");
+    }
+
+    #[test]
+    fn after_a_cold_start_a_recorder_waits_for_others_too_as_long_as_that_is_affordable() {
+        let mut c = Candidates::default();
+        assert!(!c.is_recorder_wanted(at(0)));
+        c.was_cold("git", at(0));
+        c.forget(&"git");
+        assert!(Candidates::<&str>::expected(at(1)).is_recorder_wanted(at(2)));
+        assert!(c.is_recorder_wanted(at(599)) && !c.is_recorder_wanted(at(600)));
+        c.was_cold("git", at(700));
+        c.was_cold("git", at(1299));
+        assert!(c.is_recorder_wanted(at(5000)), "its next start is wanted");
+        c.failed(&"git", "why".into(), at(5000));
+        assert!(!c.is_recorder_wanted(at(5001)) && c.is_recorder_wanted(at(5060)));
+        c.was_cold("vi", at(5060));
+        c.spent(BUDGET, at(5060));
+        assert!(!c.is_recorder_wanted(at(5061)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! [`available`] says what the kernel allows; [`BpfRecorder::attach`] loads and attaches everything,
 //! [`BpfRecorder::follow`] then names whose tree it is, and [`BpfRecorder::finish`] ends it. Nothing is pinned:
 //! programs and links hang on file descriptors and go with the process, however it dies.
+//! [`BpfRecorder::finish_and_keep`] leaves them loaded for the next recording.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,11 +16,13 @@ use crate::record::CallCount;
 mod consumer;
 mod knobs;
 mod load;
+mod loaded;
 mod messages;
 mod recorder;
 mod support;
 mod telling;
 
+pub use loaded::Loaded;
 pub use recorder::BpfRecorder;
 pub use support::{Support, Why, available};
 

@@ -8,7 +8,7 @@ mod support;
 mod root {
     use std::collections::BTreeSet;
     use std::fs;
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
     use std::process::{Command, Stdio};
@@ -303,6 +303,61 @@ mod root {
         }
         let child = child.expect("sh forks for /bin/true");
         assert_eq!(ended, [(child, 0), (shell.id(), 3 << 8)], "both ends, with their wait status");
+    }
+
+    #[test]
+    fn programs_that_stay_loaded_know_nothing_of_the_recording_before() {
+        if !ready() {
+            return;
+        }
+        let dir = scratch();
+        let path = cold_file(dir.path(), "read", 64);
+        let shell = || {
+            let script = "read line; cat \"$0\"; read line; cat \"$0\"";
+            let mut command = Command::new("sh");
+            command.args(["-c", script, path.to_str().unwrap()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            command.spawn().unwrap()
+        };
+        let [mut first, mut second] = [shell(), shell()];
+        let mut file = vec![0; 64 * 4096];
+        let mut turn = |shell: &mut std::process::Child| {
+            shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+            shell.stdout.as_mut().unwrap().read_exact(&mut file).unwrap();
+        };
+        let options = BpfOptions { count_calls: true, ..BpfOptions::default() };
+        let mut recorder = BpfRecorder::attach(&options, Vec::new()).unwrap();
+        recorder.follow(Follow::Running(first.id())).unwrap();
+        turn(&mut first);
+        let (_, stream, loaded) = recorder.finish_and_keep().unwrap();
+        let told = |stream: &[u8]| {
+            let files = records(stream).map(Result::unwrap).filter_map(|record| match record.event {
+                Event::File(file) => Some(file.path().clone()),
+                _ => None,
+            });
+            files.filter(|told| told == path.as_os_str().as_encoded_bytes()).count()
+        };
+        assert!(told(&stream) > 0, "the file was told in the first recording");
+
+        let mut recorder = BpfRecorder::attach_loaded(loaded.expect("kept"), Vec::new()).unwrap();
+        recorder.follow(Follow::Running(second.id())).unwrap();
+        evict(&path);
+        // Its second turn is no part of the second recording.
+        turn(&mut first);
+        assert!(first.wait().unwrap().success());
+        turn(&mut second);
+        turn(&mut second);
+        assert!(second.wait().unwrap().success());
+        let (costs, stream) = recorder.finish().unwrap();
+        assert!(costs.lost.is_empty(), "{:?}", costs.lost);
+        assert!(told(&stream) > 0, "and is told again in the second");
+        let of = |pid: u32| {
+            records(&stream).map(Result::unwrap).filter(|r| r.head.pid == pid && r.head.in_tree()).count()
+        };
+        assert_eq!(of(first.id()), 0, "what was followed before is not followed any more");
+        assert!(of(second.id()) > 0);
+        assert!(costs.calls.iter().all(|call| call.pid != first.id()), "nor are its calls counted");
+        let children = costs.calls.iter().any(|call| call.pid != second.id());
+        assert!(children, "{:?}", costs.calls);
     }
 
     #[test]

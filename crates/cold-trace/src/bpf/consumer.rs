@@ -18,8 +18,6 @@ use rustix::process::setpriority_process;
 const PERIOD: Duration = Duration::from_millis(50);
 /// The same where the buffer is small: that of a recording that waited for its start.
 const PERIOD_ARMED: Duration = Duration::from_millis(20);
-/// The same in a recording that waits for its start, perhaps for hours.
-const PERIOD_WAITING: Duration = Duration::from_millis(250);
 /// Events are left in the buffer for so long at most: what a recorder that is killed loses.
 const LEFT_AT_MOST: Duration = Duration::from_secs(1);
 /// Or until so much of the buffer is full (a quarter): the rest holds what comes until the next look.
@@ -91,7 +89,7 @@ impl<W: Write + Send + 'static> Consumer<W> {
         Ok(Self { thread, comes })
     }
 
-    /// What was waited for has come: looks as often as events of a start want it from now on.
+    /// What was waited for has come: from now on it looks for events.
     pub(super) fn comes(&self) {
         // It ends at the end only.
         let _ = self.comes.send(());
@@ -144,6 +142,8 @@ fn be_nice(niceness: i32) {
 }
 
 fn run<W: Write>(map: &MapHandle, sink: W, hears: &Receiver<()>, armed: bool) -> io::Result<Taken<W>> {
+    // Nothing is told before the start comes, perhaps in hours: until then the buffer takes none of our memory.
+    let comes = !armed || hears.recv().is_ok();
     let piece = RefCell::new(Piece {
         sink,
         pending: Vec::with_capacity(PIECE * 2),
@@ -151,7 +151,7 @@ fn run<W: Write>(map: &MapHandle, sink: W, hears: &Receiver<()>, armed: bool) ->
         events: 0,
         bytes: 0,
     });
-    {
+    if comes {
         let mut builder = RingBufferBuilder::new();
         let take = |record: &[u8]| {
             piece.borrow_mut().add(record);
@@ -164,13 +164,9 @@ fn run<W: Write>(map: &MapHandle, sink: W, hears: &Receiver<()>, armed: bool) ->
         // One that waits for its start has a small buffer, and nobody there who could repeat the start.
         let niceness = if armed { 0 } else { LOWEST };
         be_nice(niceness);
-        let mut period = if armed { PERIOD_WAITING } else { PERIOD };
+        let period = if armed { PERIOD_ARMED } else { PERIOD };
         loop {
-            let heard = hears.recv_timeout(period);
-            if heard.is_ok() {
-                period = PERIOD_ARMED;
-            }
-            let last = heard == Err(RecvTimeoutError::Disconnected);
+            let last = hears.recv_timeout(period) == Err(RecvTimeoutError::Disconnected);
             let due = pace.due(positions.put_in(), positions.waiting(), Instant::now());
             if due == Due::No && !last {
                 continue;

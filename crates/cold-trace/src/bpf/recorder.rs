@@ -2,29 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
+use cold_model::Nanos;
 use cold_model::recording::manifest::{ProgramCost, Tier};
-use cold_model::{Bytes, Nanos};
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
-use libbpf_rs::query::ProgInfoIter;
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, Program};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 
 use super::consumer::Consumer;
-use super::support::{PROGRAMS, When, available, choose};
-use super::{BpfCosts, BpfOptions, Error, Follow, load, telling};
+use super::loaded::Loaded;
+use super::support::{PROGRAMS, When};
+use super::{BpfCosts, BpfOptions, Error, Follow, load};
 use crate::raw::LOSSES;
 use crate::record::{CallCount, facts};
-use crate::waiting::{KernelFunction, kernel_functions};
+use crate::waiting::KernelFunction;
 
 /// After the programs are detached, those that were running have ended by then (they take microseconds).
 const QUIET: Duration = Duration::from_millis(20);
-/// Bounds of the buffer: what the kernel takes, and below one look's worth it would lose always.
-const LEAST_BUFFER: u64 = 256 << 10;
-const MOST_BUFFER: u64 = 1 << 30;
 /// Places of the map that tells which processes may be in the tree, as in state.h.
 const MEMBERS: u32 = 8192;
 
@@ -33,11 +29,7 @@ pub struct BpfRecorder<W> {
     // Order of dropping: links first, so that nothing runs without its reader.
     links: Vec<Link>,
     consumer: Consumer<W>,
-    object: Object,
-    functions: Vec<KernelFunction>,
-    tier: Tier,
-    tells_areas: bool,
-    buffer: u64,
+    loaded: Loaded,
     /// It waits for its start: not everything is attached yet.
     asleep: bool,
 }
@@ -49,34 +41,30 @@ impl<W: Write + Send + 'static> BpfRecorder<W> {
     /// # Errors
     /// [`Error`]; nothing stays loaded.
     pub fn attach(options: &BpfOptions, sink: W) -> Result<Self, Error> {
-        let support = available()?;
-        let tier = choose(&support, options.tier)?;
-        let buffer = options.buffer.0.clamp(LEAST_BUFFER, MOST_BUFFER).next_power_of_two();
-        let (object, functions) = thread::scope(|scope| {
-            // Each takes the kernel 0.1 to 0.3 s of computing.
-            let read = || kernel_functions(&ProcFs::default().read("kallsyms").unwrap_or_default());
-            let reader = thread::Builder::new().spawn_scoped(scope, read);
-            let object = load::load(&support, tier, options, u32::try_from(buffer).unwrap_or(u32::MAX));
-            (object, reader.map_or_else(|_| read(), |reader| reader.join().unwrap_or_default()))
-        });
-        let object = object?;
-        tell_functions(&object, &functions)?;
-        let events = MapHandle::try_from(&load::map(&object, "events")?)
+        Self::attach_loaded(Loaded::new(options)?, sink)
+    }
+
+    /// The same with programs that are loaded already: those of [`BpfRecorder::finish_and_keep`].
+    ///
+    /// # Errors
+    /// [`Error`]; nothing stays loaded.
+    pub fn attach_loaded(loaded: Loaded, sink: W) -> Result<Self, Error> {
+        let armed = loaded.options().armed;
+        let events = MapHandle::try_from(&loaded.map("events")?)
             .map_err(|source| Error::Map { action: "open the buffer of events", source })?;
-        let consumer = Consumer::start(events, sink, options.armed).map_err(Error::Sink)?;
-        let links = load::attach(&object, |program| !options.armed || program.when == When::Waiting)?;
-        let tells_areas = support.shapes.walks_areas;
-        Ok(Self { links, consumer, object, functions, tier, tells_areas, buffer, asleep: options.armed })
+        let consumer = Consumer::start(events, sink, armed).map_err(Error::Sink)?;
+        let links = load::attach(loaded.object(), |program| !armed || program.when == When::Waiting)?;
+        Ok(Self { links, consumer, loaded, asleep: armed })
     }
 
     /// The tier that is recorded.
     pub fn tier(&self) -> Tier {
-        self.tier
+        self.loaded.tier()
     }
 
     /// Its events tell what is mapped where ([`crate::raw::Event::Area`]); else perf events have to.
     pub fn tells_areas(&self) -> bool {
-        self.tells_areas
+        self.loaded.tells_areas()
     }
 
     /// Adds to the tree. Call it before what it is about begins: what happened earlier is not recorded. Answers from when
@@ -97,15 +85,15 @@ impl<W: Write + Send + 'static> BpfRecorder<W> {
     /// The start has come: attaches the others. Answers when pages began to be seen.
     fn wake(&mut self) -> Result<Nanos, Error> {
         self.consumer.comes();
-        self.links.extend(load::attach(&self.object, |program| program.when == When::First)?);
+        self.links.extend(load::attach(self.loaded.object(), |program| program.when == When::First)?);
         let seen = monotonic();
-        self.links.extend(load::attach(&self.object, |program| program.when == When::Then)?);
+        self.links.extend(load::attach(self.loaded.object(), |program| program.when == When::Then)?);
         Ok(seen)
     }
 
     /// Which of the kernel's functions tell what a wait is for; none where the kernel hides its addresses.
     pub fn kernel_functions(&self) -> &[KernelFunction] {
-        &self.functions
+        self.loaded.functions()
     }
 
     /// Forks are followed from when their parent is in the tree, so children that were missed by one
@@ -130,12 +118,8 @@ impl<W: Write + Send + 'static> BpfRecorder<W> {
         let failed = |source| Error::Map { action: "add a process to the tree", source };
         // First: by the tree alone no program finds it.
         let slot = pid % MEMBERS;
-        load::map(&self.object, "members")?
-            .update(&slot.to_ne_bytes(), &[1], MapFlags::ANY)
-            .map_err(failed)?;
-        load::map(&self.object, "tree")?
-            .update(&pid.to_le_bytes(), &how.to_le_bytes(), MapFlags::ANY)
-            .map_err(failed)
+        self.loaded.map("members")?.update(&slot.to_ne_bytes(), &[1], MapFlags::ANY).map_err(failed)?;
+        self.loaded.map("tree")?.update(&pid.to_le_bytes(), &how.to_le_bytes(), MapFlags::ANY).map_err(failed)
     }
 
     /// Detaches everything, takes the last events, and says what was lost and what it cost.
@@ -143,26 +127,40 @@ impl<W: Write + Send + 'static> BpfRecorder<W> {
     /// # Errors
     /// [`Error::Sink`] when events could not be written, [`Error::Map`], [`Error::Reader`].
     pub fn finish(self) -> Result<(BpfCosts, W), Error> {
-        let Self { links, consumer, object, buffer, .. } = self;
+        self.end().map(|(costs, sink, _)| (costs, sink))
+    }
+
+    /// The same, and gives back the programs, emptied, for the next recording; none where that did not succeed.
+    ///
+    /// # Errors
+    /// As [`BpfRecorder::finish`].
+    pub fn finish_and_keep(self) -> Result<(BpfCosts, W, Option<Loaded>), Error> {
+        let (costs, sink, loaded) = self.end()?;
+        Ok((costs, sink, loaded.emptied().ok()))
+    }
+
+    fn end(self) -> Result<(BpfCosts, W, Loaded), Error> {
+        let Self { links, consumer, loaded, .. } = self;
         drop(links);
         thread::sleep(QUIET);
         let taken = consumer.end().ok_or(Error::Reader)?.map_err(Error::Sink)?;
         taken.result.map_err(Error::Sink)?;
-        let missed = missed(&object);
-        let mut lost = losses(&object)?;
+        let missed = loaded.missed();
+        let object = loaded.object();
+        let mut lost = losses(object)?;
         if missed > 0 {
             lost.insert("programs_skipped".into(), missed);
         }
         let finished = BpfCosts {
             lost,
-            programs: costs(&object)?,
+            programs: costs(object)?,
             recorder_cpu: taken.cpu,
             events: taken.events,
             bytes: taken.bytes,
-            buffer: Bytes(buffer),
-            calls: calls(&object)?,
+            buffer: loaded.buffer(),
+            calls: calls(object)?,
         };
-        Ok((finished, taken.sink))
+        Ok((finished, taken.sink, loaded))
     }
 }
 
@@ -225,22 +223,4 @@ fn calls(object: &Object) -> Result<Vec<CallCount>, Error> {
         })
     });
     Ok(counts.collect())
-}
-
-/// From now on the kernel's stack is looked at only where one of these functions may be on it; where none is known, at
-/// every wait without a page.
-fn tell_functions(object: &Object, functions: &[KernelFunction]) -> Result<(), Error> {
-    load::map(object, "telling")?
-        .update(&0_u32.to_le_bytes(), &telling::bytes(functions), MapFlags::ANY)
-        .map_err(|source| Error::Map { action: "set the functions that tell of waits", source })
-}
-
-/// How often the kernel did not run one of the programs because it already ran on that CPU.
-fn missed(object: &Object) -> u64 {
-    let ids: Vec<_> = object
-        .progs()
-        .filter(libbpf_rs::ProgramImpl::autoload)
-        .filter_map(|program| Program::id_from_fd(program.as_fd()).ok())
-        .collect();
-    ProgInfoIter::default().filter(|info| ids.contains(&info.id)).map(|info| info.recursion_misses).sum()
 }

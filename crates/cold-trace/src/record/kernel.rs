@@ -3,21 +3,31 @@
 use cold_model::Nanos;
 use cold_model::recording::manifest::Tier;
 
-use super::RecordOptions;
+use super::{RecordOptions, Spare};
 use crate::perf::recorder::SharedSink;
 
 #[cfg(feature = "bpf")]
-pub(super) use with::{Programs, attach, finish, follow, functions, possible, tells_areas};
+pub(super) use with::{Kept, Programs, attach, finish, follow, functions, possible, tells_areas};
 #[cfg(not(feature = "bpf"))]
-pub(super) use without::{Programs, attach, finish, follow, functions, possible, tells_areas};
+pub(super) use without::{Kept, Programs, attach, finish, follow, functions, possible, tells_areas};
 
 #[cfg(not(feature = "bpf"))]
 mod without {
     use cold_model::recording::manifest::Manifest;
 
-    use super::{Nanos, RecordOptions, SharedSink, Tier};
+    use super::{Nanos, RecordOptions, SharedSink, Spare, Tier};
     use crate::record::{CallCount, Error};
     use crate::waiting::KernelFunction;
+
+    /// As [`Programs`].
+    #[derive(Debug)]
+    pub(in crate::record) enum Kept {}
+
+    impl Kept {
+        pub(in crate::record) fn tier(&self) -> Tier {
+            match *self {}
+        }
+    }
 
     /// Programs that were not built in: there is no value of it.
     #[derive(Debug)]
@@ -52,7 +62,11 @@ mod without {
     }
 
     #[allow(clippy::needless_pass_by_value)] // as the other one, which ends what it is given
-    pub(in crate::record) fn finish(programs: Programs, _: &mut Manifest) -> Result<Vec<CallCount>, Error> {
+    pub(in crate::record) fn finish(
+        programs: Programs,
+        _: Option<&Spare>,
+        _: &mut Manifest,
+    ) -> Result<Vec<CallCount>, Error> {
         match programs {}
     }
 }
@@ -65,8 +79,10 @@ mod with {
     use cold_model::Bytes;
     use cold_model::recording::manifest::{Manifest, StackMethod};
 
-    use super::{Nanos, RecordOptions, SharedSink, Tier};
+    use super::{Nanos, RecordOptions, SharedSink, Spare, Tier};
     use crate::blocks;
+    /// Programs between two recordings.
+    pub(in crate::record) use crate::bpf::Loaded as Kept;
     use crate::bpf::{self, BpfRecorder, Follow, Scope, Stacks};
     use crate::record::{CallCount, Error};
     use crate::waiting::KernelFunction;
@@ -98,6 +114,7 @@ mod with {
         everybody: bool,
         sink: &SharedSink,
     ) -> Result<Programs, String> {
+        let spare = options.spare.as_ref();
         let options = bpf::BpfOptions {
             tier: Some(tier),
             scope: if everybody { Scope::Machine } else { Scope::Tree },
@@ -110,7 +127,13 @@ mod with {
             count_calls: options.count_calls,
             armed: options.armed,
         };
-        BpfRecorder::attach(&options, Blocks(SharedSink::clone(sink))).map_err(|e| e.to_string())
+        let sink = Blocks(SharedSink::clone(sink));
+        let kept = spare.and_then(Spare::take).filter(|kept| *kept.options() == options);
+        let attached = match kept {
+            Some(kept) => BpfRecorder::attach_loaded(kept, sink),
+            None => BpfRecorder::attach(&options, sink),
+        };
+        attached.map_err(|e| e.to_string())
     }
 
     pub(in crate::record) fn follow(programs: &mut Programs, pid: u32, itself: bool) -> Result<Nanos, Error> {
@@ -128,9 +151,18 @@ mod with {
 
     pub(in crate::record) fn finish(
         programs: Programs,
+        spare: Option<&Spare>,
         manifest: &mut Manifest,
     ) -> Result<Vec<CallCount>, Error> {
-        let (finished, _) = programs.finish().map_err(|e| Error::Bpf(e.to_string()))?;
+        let failed = |e: bpf::Error| Error::Bpf(e.to_string());
+        let finished = match spare {
+            Some(spare) => {
+                let (finished, _, kept) = programs.finish_and_keep().map_err(failed)?;
+                spare.keep(kept);
+                finished
+            }
+            None => programs.finish().map_err(failed)?.0,
+        };
         manifest.lost.extend(finished.lost);
         manifest.cost.recorder_cpu += finished.recorder_cpu;
         manifest.cost.buffers += finished.buffer;

@@ -1,7 +1,8 @@
 //! Learning without being asked: who starts cold is noticed, its next start recorded, its plan made.
 //!
-//! Two threads. One looks at young processes a few times ([`cold_service::learning::LOOKS`]). The other keeps a recorder
-//! armed while there is something to learn, and follows the start that it waited for. No start waits for either.
+//! Three threads. One looks at young processes a few times ([`cold_service::learning::LOOKS`]). One keeps a recorder
+//! armed while there is something to learn, and follows the start that it waited for. The third makes the plan of what was
+//! recorded (0.1 to 0.3 s), while a recorder waits again. No start waits for any of them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,11 +22,12 @@ use cold_service::{Candidates, Opened};
 use cold_sys::exec_watch::{ExecWatch, ExecutedFile};
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::{monotonic, thread_cpu};
+use cold_trace::record::Spare;
 use serde::{Deserialize, Serialize};
 
 use super::arguments::{self, Given};
 use super::history::{Entry, Name};
-use super::lesson::{Armed, Lesson};
+use super::lesson::{Armed, Lesson, Recorded};
 use super::programs::Chosen;
 use super::serve::Shared;
 
@@ -41,9 +43,9 @@ const MOST_FILES: usize = 4096;
 const QUEUE: usize = 64;
 /// After a recorder could not be armed.
 const REFUSED: Nanos = Nanos(600_000_000_000);
-/// After a start that was another one than wanted (an interpreter with another script): arming takes half a second of
-/// CPU time.
-const OTHER: Nanos = Nanos(10_000_000_000);
+/// After a start that was another one than wanted (an interpreter with another script): to follow it and to arm again
+/// takes 30 ms of CPU time, so that is 1 % of one CPU.
+const OTHER: Nanos = Nanos(3_000_000_000);
 
 /// A start that was heard of.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +103,7 @@ impl Waiting {
     }
 }
 
-/// What both threads know.
+/// What the threads know.
 pub(super) struct Inner {
     pub(super) store: Store,
     /// Where what is known of devices lies.
@@ -109,13 +111,15 @@ pub(super) struct Inner {
     chosen: Chosen,
     shared: Arc<Shared>,
     candidates: Mutex<Candidates<Name>>,
-    /// Whose start the recorder waits for.
-    armed: Mutex<Vec<ExecutedFile>>,
+    /// Whose start the recorder waits for; none while there is no recorder.
+    armed: Mutex<Option<Vec<ExecutedFile>>>,
+    /// A start was cold that the recorder may not wait for yet.
+    added: AtomicBool,
     told: Mutex<(Option<String>, u64)>,
     pub(super) end: AtomicBool,
 }
 
-/// The two threads, and what the one that hears tells them.
+/// The threads, and what the one that hears tells them.
 pub(super) struct Learner {
     inner: Arc<Inner>,
     young: SyncSender<Young>,
@@ -136,19 +140,23 @@ impl Learner {
             state,
             chosen,
             shared,
-            candidates: Mutex::default(),
+            candidates: Mutex::new(Candidates::expected(monotonic())),
             armed: Mutex::default(),
+            added: AtomicBool::new(false),
             told: Mutex::default(),
             end: AtomicBool::new(false),
         });
         let (young, looks) = sync_channel(QUEUE);
         let (starts, waits) = sync_channel(1);
         let thread = |name: &str| std::thread::Builder::new().name(name.into());
-        let (one, two) = (Arc::clone(&inner), Arc::clone(&inner));
+        // More than one that waits would only be held up longer.
+        let (recorded, evaluates) = sync_channel(1);
+        let (one, two, three) = (Arc::clone(&inner), Arc::clone(&inner), Arc::clone(&inner));
         let threads = vec![
             thread("notice").stack_size(256 << 10).spawn(move || notice(&one, &looks))?,
+            thread("learn").spawn(move || learn(&two, &waits, &recorded))?,
             // Assembling and analysing a recording wants a usual stack.
-            thread("learn").spawn(move || learn(&two, &waits))?,
+            thread("evaluate").spawn(move || evaluate(&three, &evaluates))?,
         ];
         Ok(Self { inner, young, starts, opened: Opened::default(), threads })
     }
@@ -157,7 +165,7 @@ impl Learner {
     pub(super) fn heard(&mut self, file: ExecutedFile, pid: i32, at: Nanos, busy: bool) {
         let before = self.opened.heard(pid, file, at);
         let young = Young { pid, at, file, before };
-        if self.inner.armed().contains(&file) {
+        if self.awaits(&file) {
             // One start at a time: the next one is as good.
             let _one_is_recorded: Result<(), TrySendError<Young>> = self.starts.try_send(young);
         } else if !busy {
@@ -168,7 +176,7 @@ impl Learner {
 
     /// The recorder waits for a start of this file.
     pub(super) fn awaits(&self, file: &ExecutedFile) -> bool {
-        self.inner.armed().contains(file)
+        self.inner.armed().as_ref().is_some_and(|files| files.contains(file))
     }
 
     /// Its executable is another one than the plan was learnt with.
@@ -196,7 +204,7 @@ impl Inner {
         self.candidates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn armed(&self) -> MutexGuard<'_, Vec<ExecutedFile>> {
+    fn armed(&self) -> MutexGuard<'_, Option<Vec<ExecutedFile>>> {
         self.armed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -223,7 +231,7 @@ impl Inner {
         let waiting = waiting.collect();
         let cpu_ns = candidates.spent_lately(monotonic()).0;
         drop(candidates);
-        Learning { problem, armed: !self.armed().is_empty(), learnt, cpu_ns, waiting }
+        Learning { problem, armed: self.armed().is_some(), learnt, cpu_ns, waiting }
     }
 
     /// What the plan of a start is kept by; none where that cannot be told (yet), is not chosen, or is nobody else's
@@ -285,14 +293,38 @@ impl Inner {
         }
     }
 
+    /// Whether a recorder is to wait.
+    fn is_recorder_wanted(&self) -> bool {
+        !self.shared.rests() && self.candidates().is_recorder_wanted(monotonic())
+    }
+
+    /// A recorder waits from now on: for all whose next start is to be recorded.
+    fn await_wanted(&self) {
+        // The paths are looked at without the lock, which no start is to wait for: a program that is noticed meanwhile
+        // may find no list to add itself to.
+        loop {
+            self.added.store(false, Ordering::Relaxed);
+            let files = self.files();
+            *self.armed() = Some(files);
+            if !self.added.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    }
+
     /// The files whose next start is to be recorded.
     fn files(&self) -> Vec<ExecutedFile> {
-        if self.shared.rests() {
-            return Vec::new();
-        }
         let candidates = self.candidates();
         let wanted = candidates.wanted(monotonic()).map(|w| path_text::decode(&w.executable));
         wanted.flat_map(|path| ExecWatch::ids_of(&path).unwrap_or_default()).collect()
+    }
+
+    /// A start of it was recorded for so much CPU time, and what comes of it will be told: no other one is recorded until then.
+    fn recorded(&self, key: &Key, cpu: Nanos) {
+        let now = monotonic();
+        let mut candidates = self.candidates();
+        candidates.spent(cpu, now);
+        candidates.recorded(&Name::of(key), now);
     }
 
     /// What came of a recorded start, which cost so much CPU time.
@@ -331,10 +363,13 @@ impl Inner {
         candidates.was_cold(name.clone(), monotonic());
         let wanted = candidates.wants(&name, monotonic());
         drop(candidates);
+        if !wanted {
+            return;
+        }
         let files = ExecWatch::ids_of(&key.executable).unwrap_or_default();
-        let mut armed = self.armed();
-        if wanted && !armed.is_empty() {
-            armed.extend(files);
+        self.added.store(true, Ordering::Relaxed);
+        if let Some(awaited) = self.armed().as_mut() {
+            awaited.extend(files);
         }
     }
 
@@ -409,15 +444,16 @@ fn goes_on(inner: &Inner, proc: &ProcFs, w: &mut Watched) -> bool {
 }
 
 /// Keeps a recorder armed while something is to be learnt, and records what comes, until the service ends.
-fn learn(inner: &Inner, from: &Receiver<Young>) {
+fn learn(inner: &Inner, from: &Receiver<Young>, to: &SyncSender<Recorded>) {
     let (mut armed, mut rests_until): (Option<Armed>, Nanos) = (None, Nanos(0));
+    let mut spare = Spare::default();
     while !inner.ends() {
-        let files = inner.files();
-        if files.is_empty() {
+        if !inner.is_recorder_wanted() {
             armed = None;
+            spare = Spare::default();
         } else if armed.is_none() && monotonic() >= rests_until {
             let before = thread_cpu();
-            match Armed::new() {
+            match Armed::new(&spare) {
                 Ok(one) => {
                     // Loading took tens of MB, and it may wait for days.
                     cold_sys::heap::give_back();
@@ -433,22 +469,47 @@ fn learn(inner: &Inner, from: &Receiver<Young>) {
             }
             inner.candidates().spent(thread_cpu().saturating_sub(before), monotonic());
         }
-        *inner.armed() = if armed.is_some() { files } else { Vec::new() };
+        match armed {
+            Some(_) => inner.await_wanted(),
+            None => *inner.armed() = None,
+        }
         match from.recv_timeout(LOOK) {
             Ok(young) => {
-                inner.armed().clear();
+                *inner.armed() = None;
                 let Some(one) = armed.take() else { continue };
                 let before = thread_cpu();
-                let (lesson, others) = one.record(inner, &young);
-                // The tables of a recording are tens of MB, and the next lesson may be days away.
-                cold_sys::heap::give_back();
-                inner.done(&lesson, thread_cpu().saturating_sub(before) + others);
-                if matches!(lesson, Lesson::Other) {
-                    rests_until = monotonic() + OTHER;
+                let recorded = one.record(inner, &young);
+                let cpu = thread_cpu().saturating_sub(before);
+                match recorded {
+                    Ok(recorded) => {
+                        inner.recorded(recorded.key(), cpu);
+                        // Where the other thread is not done with the one before, no start is recorded meanwhile.
+                        let Ok(()) = to.send(recorded) else { return };
+                    }
+                    Err(lesson) => {
+                        inner.done(&lesson, cpu);
+                        if matches!(lesson, Lesson::Other) {
+                            rests_until = monotonic() + OTHER;
+                        }
+                    }
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
+    }
+}
+
+/// Makes plans of what was recorded, until nothing more comes.
+fn evaluate(inner: &Inner, from: &Receiver<Recorded>) {
+    while let Ok(recorded) = from.recv() {
+        if inner.ends() {
+            return;
+        }
+        let before = thread_cpu();
+        let (lesson, others) = recorded.evaluate(inner);
+        // The tables of a recording are tens of MB, and the next lesson may be days away.
+        cold_sys::heap::give_back();
+        inner.done(&lesson, thread_cpu().saturating_sub(before) + others);
     }
 }

@@ -20,7 +20,7 @@ use cold_service::learning::is_seen;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::{monotonic, process_cpu};
-use cold_trace::record::RecordOptions;
+use cold_trace::record::{RecordOptions, Spare};
 
 use super::history::Name;
 use super::learn::{Inner, Young};
@@ -64,6 +64,17 @@ pub(super) struct Armed {
     _directory: Guard,
 }
 
+/// A start that was recorded, and is to be evaluated.
+pub(super) struct Recorded {
+    armed: Armed,
+    key: Key,
+    user: Option<u32>,
+    young: Young,
+    ready: Ready,
+    /// When its pages began to be seen.
+    seen: Nanos,
+}
+
 /// When a start was ready.
 struct Ready {
     at: Nanos,
@@ -74,21 +85,18 @@ struct Ready {
 }
 
 impl Armed {
-    /// Loads everything, and follows nobody yet.
-    pub(super) fn new() -> Result<Self, String> {
-        let survey = cold_trace::survey();
-        if !matches!(survey.tier, Tier::A | Tier::B) {
-            let why = survey.refused.last().map_or("", |(_, why)| why);
-            return Err(format!("recording a start that is not one's own takes BPF: {why}"));
-        }
+    /// Loads everything, but what lies in `spare`, and follows nobody yet.
+    pub(super) fn new(spare: &Spare) -> Result<Self, String> {
+        let tier = spare.tier().map_or_else(possible, Ok)?;
         let made = || -> anyhow::Result<Self> {
             let (dir, guard) = Journal::open()?.create_private("cold-learn")?;
             let path = dir.join("start.cold");
             let options = RecordOptions {
-                tier: Some(survey.tier),
+                tier: Some(tier),
                 stacks: Some(StackMethod::None),
                 buffer: Some(BUFFER),
                 armed: true,
+                spare: Some(spare.clone()),
                 ..RecordOptions::default()
             };
             let before = manifest::before(Subject::Command, &[], READY_AT_EXIT);
@@ -99,9 +107,9 @@ impl Armed {
         made().map_err(|e| format!("{e:#}"))
     }
 
-    /// Records the start that it waited for, and makes its plan. Also tells the CPU time that others spent for it.
-    pub(super) fn record(mut self, inner: &Inner, young: &Young) -> (Lesson, Nanos) {
-        let Ok(Some(process)) = PidFd::open(young.pid) else { return (Lesson::Other, Nanos(0)) };
+    /// Records the start that it waited for; what came of it where that is not to be evaluated.
+    pub(super) fn record(mut self, inner: &Inner, young: &Young) -> Result<Recorded, Lesson> {
+        let Ok(Some(process)) = PidFd::open(young.pid) else { return Err(self.other()) };
         // Its arguments are there as long as it is, which may be a millisecond.
         let (followed, told) = std::thread::scope(|scope| {
             let told = scope.spawn(|| (ProcFs::default().user(young.pid), given(inner, young, &process)));
@@ -109,27 +117,29 @@ impl Armed {
         });
         let (user, given) = told.unwrap_or_default();
         let Some((key, about)) = given.filter(|(key, _)| inner.wants(key)) else {
-            return (Lesson::Other, Nanos(0));
+            return Err(self.other());
         };
-        let mut others = Nanos(0);
-        let lesson = followed.map_err(|e| format!("{e:#}")).and_then(|seen| {
+        let recorded = followed.map_err(|e| format!("{e:#}")).and_then(|seen| {
             let ready = until_ready(inner, &process, young.at)?;
-            let recording = self.recording(about, &ready, young)?;
-            let cost = &recording.manifest.cost;
-            others = cost.recorder_cpu + cost.in_programs();
-            let (missed, took) = (missed(&recording, young, seen), ready.at.saturating_sub(young.at));
-            if !is_seen(missed, took) {
-                return Ok(Lesson::Missed { key: Box::new(key.clone()), missed, took });
-            }
-            self.learn(inner, &key, user, &ready, &recording)?;
-            Ok(Lesson::Learnt(Box::new(key.clone())))
+            self.end(about, &ready, young).map_err(|e| format!("{e:#}"))?;
+            Ok((seen, ready))
         });
-        (lesson.unwrap_or_else(|why| Lesson::Failed(Box::new(key), why)), others)
+        match recorded {
+            Ok((seen, ready)) => Ok(Recorded { armed: self, key, user, young: *young, ready, seen }),
+            Err(why) => Err(Lesson::Failed(Box::new(key), why)),
+        }
     }
 
-    /// What was recorded of the start; an error where it was killed.
-    fn recording(&mut self, about: Manifest, ready: &Ready, young: &Young) -> Result<Recording, String> {
-        let end = |m: &mut Manifest| {
+    /// It was not the start that was waited for.
+    fn other(&mut self) -> Lesson {
+        // So that its programs stay loaded for the next; where that fails they are loaded again.
+        let _void = self.watch.end(|_| {});
+        Lesson::Other
+    }
+
+    /// Nothing is recorded from here on.
+    fn end(&mut self, about: Manifest, ready: &Ready, young: &Young) -> anyhow::Result<()> {
+        self.watch.end(|m: &mut Manifest| {
             // It waited for hours, perhaps: what was written meanwhile is not of this start.
             m.started_at = about.started_at;
             m.command = about.command;
@@ -138,10 +148,37 @@ impl Armed {
             m.search_paths = about.search_paths;
             m.start = young.at;
             m.ready = Some(Known::Value(ready.at));
-        };
-        let made = self.watch.end(end).and_then(|()| self.watch.assemble(None));
-        let recording = made.map_err(|e| format!("{e:#}"))?;
-        let pid = young.pid.cast_unsigned();
+        })
+    }
+}
+
+impl Recorded {
+    /// Whose start it is.
+    pub(super) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Makes its plan. Also tells the CPU time that others spent for it: the programs, and the thread that read events.
+    pub(super) fn evaluate(self, inner: &Inner) -> (Lesson, Nanos) {
+        let mut others = Nanos(0);
+        let lesson = self.recording().and_then(|recording| {
+            let cost = &recording.manifest.cost;
+            others = cost.recorder_cpu + cost.in_programs();
+            let missed = missed(&recording, &self.young, self.seen);
+            let took = self.ready.at.saturating_sub(self.young.at);
+            if !is_seen(missed, took) {
+                return Ok(Lesson::Missed { key: Box::new(self.key.clone()), missed, took });
+            }
+            self.learn(inner, &recording)?;
+            Ok(Lesson::Learnt(Box::new(self.key.clone())))
+        });
+        (lesson.unwrap_or_else(|why| Lesson::Failed(Box::new(self.key), why)), others)
+    }
+
+    /// What was recorded of the start; an error where it was killed.
+    fn recording(&self) -> Result<Recording, String> {
+        let recording = self.armed.watch.assemble(None).map_err(|e| format!("{e:#}"))?;
+        let pid = self.young.pid.cast_unsigned();
         let status = recording.processes.iter().rfind(|p| p.pid == pid).and_then(|p| p.status);
         match status.map(Ending::of_wait_status) {
             Some(Ending::Signal(signal)) => Err(format!("it was killed by signal {signal}")),
@@ -149,15 +186,9 @@ impl Armed {
         }
     }
 
-    fn learn(
-        &self,
-        inner: &Inner,
-        key: &Key,
-        user: Option<u32>,
-        ready: &Ready,
-        recording: &Recording,
-    ) -> Result<(), String> {
-        let excluded = [inner.store.directory().to_owned(), self.path.clone()];
+    fn learn(&self, inner: &Inner, recording: &Recording) -> Result<(), String> {
+        let Self { armed, key, user, ready, .. } = self;
+        let excluded = [inner.store.directory().to_owned(), armed.path.clone()];
         let start = cold_prefetch::observe(recording, &beside(&excluded)).map_err(|e| e.to_string())?;
         let start = StartNeeds { own_cpu_ns: ready.own_cpu.0, goes_on: ready.goes_on, ..start };
         let mut key = key.clone();
@@ -167,7 +198,7 @@ impl Armed {
         if let Some(plan) = inner.good_plan(&key)? {
             let known: HashSet<&PathBuf> = plan.files.iter().map(|file| &file.path).collect();
             let beside = start.without(&|file| known.contains(&file.path) || !inner.may_keep(&file.path));
-            return save_private(inner, &locked, &key, user, beside);
+            return save_private(inner, &locked, &key, *user, beside);
         }
         let (open, private) = divided(inner, start);
         if open.readable() == 0 {
@@ -176,7 +207,7 @@ impl Armed {
         let old = inner.store.load(&key).map_err(|e| e.to_string())?;
         let plan = made(inner, old, &key, open)?;
         // First, so that whoever finds the plan finds this as well. Without it the plan is as good for everybody else.
-        let kept = save_private(inner, &locked, &key, user, private);
+        let kept = save_private(inner, &locked, &key, *user, private);
         locked.save(&plan).map_err(|e| e.to_string())?;
         plans::call(&locked, &plan.key, &recording.manifest.command);
         kept.or_else(|why| {
@@ -184,6 +215,16 @@ impl Armed {
             Ok(())
         })
     }
+}
+
+/// The tier by which a start that is not one's own can be recorded here.
+fn possible() -> Result<Tier, String> {
+    let survey = cold_trace::survey();
+    if matches!(survey.tier, Tier::A | Tier::B) {
+        return Ok(survey.tier);
+    }
+    let why = survey.refused.last().map_or("", |(_, why)| why);
+    Err(format!("recording a start that is not one's own takes BPF: {why}"))
 }
 
 /// What everybody may know of a start, and what is kept for its user alone.
