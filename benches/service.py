@@ -74,6 +74,9 @@ PROGRAMS = {
                  "--screenshot={work}/c.png", "file://{c}"],
 }
 
+# Scripts and proxies, by the program that is cold behind them: plans are by interpreter and script, or of that program.
+BEHIND = {"soffice": "soffice.bin", "firefox-esr": "firefox-esr", "chromium": "chromium", "rustc": "rustc", "convert": "convert-im6.q16"}
+
 # Starts two programs in turns, the order by chance, as a shell of a build would at most; mean nanoseconds of each, without
 # the slowest tenth.
 STORM = """#include <spawn.h>
@@ -218,10 +221,14 @@ class Bench:
             if told.get(name) == "learnt":
                 continue
             own = os.path.realpath(argv[0])
+
+            def is_own(of):
+                return own in (of["executable"], of["script"]) or os.path.basename(of["executable"]) == BEHIND.get(name)
+
             self.drop()
             self.start(argv)
             # What this program started, or others did, may wait to be learnt as well.
-            noticed = self.until(lambda: any(w["executable"] == own for w in self.learning()["waiting"]), 4)
+            noticed = self.until(lambda: any(is_own(w) for w in self.learning()["waiting"]), 4)
             armed = noticed and self.until(lambda: self.learning()["armed"], 4)
             self.drop()
             self.start(argv)
@@ -231,10 +238,10 @@ class Bench:
             def has_plan():
                 listed = subprocess.run([COLD, "prefetch", "--store", self.work / "plans", "list", "--json"],
                                         capture_output=True, text=True)
-                return listed.returncode == 0 and any(p["executable"] == own for p in json.loads(listed.stdout)["plans"])
+                return listed.returncode == 0 and any(is_own(p) for p in json.loads(listed.stdout)["plans"])
 
             def reasons():
-                return [w["why"] for w in self.learning()["waiting"] if w["executable"] == own and w["why"]]
+                return [w["why"] for w in self.learning()["waiting"] if is_own(w) and w["why"]]
 
             self.until(lambda: has_plan() or reasons(), 15 if armed else 1)
             if has_plan():

@@ -43,9 +43,9 @@ const MOST_FILES: usize = 4096;
 const QUEUE: usize = 64;
 /// After a recorder could not be armed.
 const REFUSED: Nanos = Nanos(600_000_000_000);
-/// After a start that was another one than wanted (an interpreter with another script): to follow it and to arm again
-/// takes 30 ms of CPU time, so that is 1 % of one CPU.
-const OTHER: Nanos = Nanos(3_000_000_000);
+/// A file whose start was another one than wanted (an interpreter with another script, one that was over too soon) is not
+/// followed again for so long: to follow it and to arm again takes 30 ms of CPU time.
+const OTHER: Nanos = Nanos(10_000_000_000);
 
 /// A start that was heard of.
 #[derive(Debug, Clone, Copy)]
@@ -111,12 +111,33 @@ pub(super) struct Inner {
     chosen: Chosen,
     shared: Arc<Shared>,
     candidates: Mutex<Candidates<Name>>,
-    /// Whose start the recorder waits for; none while there is no recorder.
-    armed: Mutex<Option<Vec<ExecutedFile>>>,
+    awaited: Mutex<Awaited>,
     /// A start was cold that the recorder may not wait for yet.
     added: AtomicBool,
     told: Mutex<(Option<String>, u64)>,
     pub(super) end: AtomicBool,
+}
+
+/// Whose start the recorder waits for.
+#[derive(Debug, Default)]
+struct Awaited {
+    /// None while there is no recorder.
+    files: Option<Vec<ExecutedFile>>,
+    /// Not for these, until then: see [`OTHER`].
+    others: Vec<(ExecutedFile, Nanos)>,
+}
+
+impl Awaited {
+    fn has(&self, file: &ExecutedFile) -> bool {
+        let rests = |(other, until): &(ExecutedFile, Nanos)| other == file && monotonic() < *until;
+        self.files.as_ref().is_some_and(|files| files.contains(file)) && !self.others.iter().any(rests)
+    }
+
+    fn was_other(&mut self, file: ExecutedFile) {
+        let now = monotonic();
+        self.others.retain(|(_, until)| now < *until);
+        self.others.push((file, Nanos(now.0.saturating_add(OTHER.0))));
+    }
 }
 
 /// The threads, and what the one that hears tells them.
@@ -141,7 +162,7 @@ impl Learner {
             chosen,
             shared,
             candidates: Mutex::new(Candidates::expected(monotonic())),
-            armed: Mutex::default(),
+            awaited: Mutex::default(),
             added: AtomicBool::new(false),
             told: Mutex::default(),
             end: AtomicBool::new(false),
@@ -176,7 +197,7 @@ impl Learner {
 
     /// The recorder waits for a start of this file.
     pub(super) fn awaits(&self, file: &ExecutedFile) -> bool {
-        self.inner.armed().as_ref().is_some_and(|files| files.contains(file))
+        self.inner.awaited().has(file)
     }
 
     /// Its executable is another one than the plan was learnt with.
@@ -204,8 +225,8 @@ impl Inner {
         self.candidates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn armed(&self) -> MutexGuard<'_, Option<Vec<ExecutedFile>>> {
-        self.armed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn awaited(&self) -> MutexGuard<'_, Awaited> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn told(&self) -> MutexGuard<'_, (Option<String>, u64)> {
@@ -231,7 +252,7 @@ impl Inner {
         let waiting = waiting.collect();
         let cpu_ns = candidates.spent_lately(monotonic()).0;
         drop(candidates);
-        Learning { problem, armed: self.armed().is_some(), learnt, cpu_ns, waiting }
+        Learning { problem, armed: self.awaited().files.is_some(), learnt, cpu_ns, waiting }
     }
 
     /// What the plan of a start is kept by; none where that cannot be told (yet), is not chosen, or is nobody else's
@@ -305,7 +326,7 @@ impl Inner {
         loop {
             self.added.store(false, Ordering::Relaxed);
             let files = self.files();
-            *self.armed() = Some(files);
+            self.awaited().files = Some(files);
             if !self.added.load(Ordering::Relaxed) {
                 return;
             }
@@ -368,7 +389,7 @@ impl Inner {
         }
         let files = ExecWatch::ids_of(&key.executable).unwrap_or_default();
         self.added.store(true, Ordering::Relaxed);
-        if let Some(awaited) = self.armed().as_mut() {
+        if let Some(awaited) = self.awaited().files.as_mut() {
             awaited.extend(files);
         }
     }
@@ -471,11 +492,11 @@ fn learn(inner: &Inner, from: &Receiver<Young>, to: &SyncSender<Recorded>) {
         }
         match armed {
             Some(_) => inner.await_wanted(),
-            None => *inner.armed() = None,
+            None => inner.awaited().files = None,
         }
         match from.recv_timeout(LOOK) {
             Ok(young) => {
-                *inner.armed() = None;
+                inner.awaited().files = None;
                 let Some(one) = armed.take() else { continue };
                 let before = thread_cpu();
                 let recorded = one.record(inner, &young);
@@ -489,7 +510,7 @@ fn learn(inner: &Inner, from: &Receiver<Young>, to: &SyncSender<Recorded>) {
                     Err(lesson) => {
                         inner.done(&lesson, cpu);
                         if matches!(lesson, Lesson::Other) {
-                            rests_until = monotonic() + OTHER;
+                            inner.awaited().was_other(young.file);
                         }
                     }
                 }
