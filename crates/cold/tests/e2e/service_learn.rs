@@ -30,10 +30,11 @@ mod root {
             attempts(|| {
                 self.start_as(user);
                 let end = Instant::now() + Duration::from_secs(20);
-                while self.learning("armed") != true && Instant::now() < end {
+                let noticed = || self.learning("armed") == true && self.learning("waiting")[0].is_object();
+                while !noticed() && Instant::now() < end {
                     std::thread::sleep(Duration::from_millis(50));
                 }
-                check(self.learning("armed") == true, || self.status().to_string())
+                check(noticed(), || self.status().to_string())
             });
         }
         /// Starts it cold until something has come of a recorded start.
@@ -191,11 +192,15 @@ mod root {
         let only = s.w.place.text("cold-subject");
         s.begin_learning(&["--only", &only]);
         s.noticed();
-        // Another start than the one that is waited for: its recording is given up, and its threads with it.
+        // Another start than the one that is waited for: its recording is given up, and its threads with it. What that took
+        // shows in the CPU time, as the next recorder waits at once.
+        let took = || s.learning("cpu_ns").as_u64().unwrap();
+        let before = took();
         until("another start came", || {
             Command::new(&only).args(["sleep", "300"]).output().unwrap();
-            (s.learning("armed") != true).then_some(())
+            (took() > before).then_some(())
         });
+        until("the next recorder waits", || (s.learning("armed") == true).then_some(()));
         until("nothing records", || {
             let pid = s.status()["service"]["pid"].as_u64().unwrap();
             let names = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
