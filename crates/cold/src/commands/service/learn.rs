@@ -31,6 +31,10 @@ use super::lesson::{Armed, Lesson, Recorded};
 use super::programs::Chosen;
 use super::serve::Shared;
 
+mod awaited;
+
+use awaited::Awaited;
+
 /// Between two looks at what is wanted, and whether the service ends.
 const LOOK: Duration = Duration::from_millis(500);
 /// Young processes that are looked at at the same time.
@@ -43,10 +47,6 @@ const MOST_FILES: usize = 4096;
 const QUEUE: usize = 64;
 /// After a recorder could not be armed.
 const REFUSED: Nanos = Nanos(600_000_000_000);
-/// A file whose start was another one than wanted (an interpreter with another script, one that was over too soon) is not
-/// followed again for so long: to follow it and to arm again takes 30 ms of CPU time.
-const OTHER: Nanos = Nanos(10_000_000_000);
-
 /// A start that was heard of.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Young {
@@ -118,28 +118,6 @@ pub(super) struct Inner {
     pub(super) end: AtomicBool,
 }
 
-/// Whose start the recorder waits for.
-#[derive(Debug, Default)]
-struct Awaited {
-    /// None while there is no recorder.
-    files: Option<Vec<ExecutedFile>>,
-    /// Not for these, until then: see [`OTHER`].
-    others: Vec<(ExecutedFile, Nanos)>,
-}
-
-impl Awaited {
-    fn has(&self, file: &ExecutedFile) -> bool {
-        let rests = |(other, until): &(ExecutedFile, Nanos)| other == file && monotonic() < *until;
-        self.files.as_ref().is_some_and(|files| files.contains(file)) && !self.others.iter().any(rests)
-    }
-
-    fn was_other(&mut self, file: ExecutedFile) {
-        let now = monotonic();
-        self.others.retain(|(_, until)| now < *until);
-        self.others.push((file, Nanos(now.0.saturating_add(OTHER.0))));
-    }
-}
-
 /// The threads, and what the one that hears tells them.
 pub(super) struct Learner {
     inner: Arc<Inner>,
@@ -186,7 +164,7 @@ impl Learner {
     pub(super) fn heard(&mut self, file: ExecutedFile, pid: i32, at: Nanos, busy: bool) {
         let before = self.opened.heard(pid, file, at);
         let young = Young { pid, at, file, before };
-        if self.awaits(&file) {
+        if self.inner.awaited().takes(&file, pid) {
             // One start at a time: the next one is as good.
             let _one_is_recorded: Result<(), TrySendError<Young>> = self.starts.try_send(young);
         } else if !busy {
@@ -378,7 +356,7 @@ impl Inner {
 
     /// It started cold: its next start is to be recorded. By a recorder that waits already that may be the very next
     /// moment; none is armed for it at once, as that takes the processor from the start that was seen.
-    fn was_cold(&self, key: &Key) {
+    fn was_cold(&self, key: &Key, young: &Young) {
         let name = Name::of(key);
         let mut candidates = self.candidates();
         candidates.was_cold(name.clone(), monotonic());
@@ -389,7 +367,9 @@ impl Inner {
         }
         let files = ExecWatch::ids_of(&key.executable).unwrap_or_default();
         self.added.store(true, Ordering::Relaxed);
-        if let Some(awaited) = self.awaited().files.as_mut() {
+        let mut awaited = self.awaited();
+        awaited.was_cold(*young);
+        if let Some(awaited) = awaited.files.as_mut() {
             awaited.extend(files);
         }
     }
@@ -456,7 +436,7 @@ fn goes_on(inner: &Inner, proc: &ProcFs, w: &mut Watched) -> bool {
         && let Some(key) = inner.key_of(&w.young)
     {
         if inner.is_worth(&key, proc.user(pid)) {
-            inner.was_cold(&key);
+            inner.was_cold(&key, &w.young);
         }
         return false;
     }
