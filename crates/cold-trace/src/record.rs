@@ -11,7 +11,7 @@ mod tier;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use cold_model::recording::manifest::{DiskCounter, Manifest, StackMethod, Subject, Tier};
 use cold_model::recording::{FileKind, Recording};
@@ -25,6 +25,7 @@ use crate::machine::{Elsewhere, Here};
 use crate::perf::recorder::{PerfPlan, PerfRecorder, Rings, SharedSink};
 use crate::unwind::Unwinder;
 
+pub use kernel::Spare;
 pub use tier::{Refusal, Survey, survey};
 use tier::{choose, refusal, try_perf};
 
@@ -108,28 +109,6 @@ pub struct RecordOptions {
     pub armed: bool,
     /// Tiers A and B: whence programs are taken that an earlier recording left loaded, and where this one leaves its own.
     pub spare: Option<Spare>,
-}
-
-/// A place for the programs of tiers A and B between recordings of the same kind: loading them takes 0.3 s of CPU time.
-/// Dropped with the last copy of it, they leave the kernel.
-#[derive(Debug, Clone, Default)]
-pub struct Spare(Arc<Mutex<Option<kernel::Kept>>>);
-
-impl Spare {
-    /// The tier of what lies there; none: nothing does.
-    pub fn tier(&self) -> Option<Tier> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(kernel::Kept::tier)
-    }
-
-    #[cfg(feature = "bpf")]
-    fn take(&self) -> Option<kernel::Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    #[cfg(feature = "bpf")]
-    fn keep(&self, kept: Option<kernel::Kept>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = kept;
-    }
 }
 
 /// How often one process called one system call.
