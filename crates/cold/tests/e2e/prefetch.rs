@@ -74,7 +74,11 @@ pub(crate) mod root {
         }
         /// Makes the plan harmful: 96 MiB that nobody needs, before everything else, and waited for.
         pub(crate) fn harm(&self) -> PathBuf {
-            let huge = data(self.slow.mount_point().join("huge"), 96 << 20);
+            self.read_in_vain(96 << 20)
+        }
+        /// Lets the plan read a new file of this many bytes before everything else.
+        pub(crate) fn read_in_vain(&self, bytes: u32) -> PathBuf {
+            let huge = data(self.slow.mount_point().join("huge"), bytes as usize);
             let store = Store::at(self.store());
             let mut plan = store.list().unwrap().plans.remove(0).plan;
             let identity = Identity::of(&huge.metadata().unwrap(), [0; 20]);
@@ -88,7 +92,7 @@ pub(crate) mod root {
                 uses: 0xff,
                 exact: false,
             });
-            let pages = (96 << 20) / PAGE as u32;
+            let pages = bytes / PAGE as u32;
             let range = Range { file, first_page: 0, pages, need_ns: 0, uses: 0xff, around: false };
             plan.ranges.insert(0, range);
             let knobs = cold_plan::plan::Knobs { gate: Gate::Arrived, critical_us: 1_000_000, ..plan.knobs };

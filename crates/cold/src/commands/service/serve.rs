@@ -200,8 +200,11 @@ impl FollowedStart<'_> {
 
     fn serve(&mut self, held: &Held, began: &Began) -> Result<Served, Skip> {
         let mut options = options();
-        // What all share was absent, so the start is cold; by now part of it is on its way.
-        options.guards.warm = self.control.is_none();
+        // Both were asked before what all share was read: it was absent, so the start is cold, and the requests that a
+        // disk has by now are our own.
+        let is_asked = self.control.is_some();
+        options.guards.warm = !is_asked;
+        options.guards.pressure = !is_asked;
         let prospect = held.prospect(&self.machine.mounts, self.machine.weather, &options)?;
         let control = self.is_control() && prospect.can_be_entered();
         prospect.serve(began, control)
