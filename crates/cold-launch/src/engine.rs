@@ -67,6 +67,12 @@ pub struct Tally {
     pub first: Option<Nanos>,
 }
 
+/// What a thread has in flight, and whether what it did is enough: asked before each chunk.
+struct Work<'w> {
+    window: Window,
+    is_enough: &'w mut dyn FnMut() -> bool,
+}
+
 /// A replay under way; its threads share it.
 pub(crate) struct Engine<'a> {
     view: View<'a>,
@@ -154,13 +160,19 @@ impl<'a> Engine<'a> {
             let more = (0..helpers).map(|_| Share::Lookups).chain((1..readers).map(|_| Share::Reads));
             let mut started = 0;
             for share in more {
-                let work = move || self.work(share, readers);
+                let work = move || self.work(share, readers, &mut || false);
                 started += usize::from(
                     std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, work).is_ok(),
                 );
             }
-            self.work(if started < helpers { Share::All } else { own }, readers);
+            self.work(if started < helpers { Share::All } else { own }, readers, &mut || false);
         });
+        self.open_gate();
+    }
+
+    /// Does all steps in this thread alone, or those before `is_enough` says so.
+    pub(crate) fn run_until(&self, is_enough: &mut dyn FnMut() -> bool) {
+        self.work(Share::All, 1, is_enough);
         self.open_gate();
     }
 
@@ -170,20 +182,21 @@ impl<'a> Engine<'a> {
         device.is_some_and(|index| self.files.get(index as u32).is_some())
     }
 
-    fn work(&self, share: Share, readers: usize) {
-        let mut window = Window::new(self.limits.in_flight / readers as u64, self.limits.files / readers);
+    fn work(&self, share: Share, readers: usize, is_enough: &mut dyn FnMut() -> bool) {
+        let window = Window::new(self.limits.in_flight / readers as u64, self.limits.files / readers);
+        let mut work = Work { window, is_enough };
         let mut in_tail = false;
         while !self.stop.load(Ordering::Relaxed) && Instant::now() < self.limits.deadline {
             let Some(step) = self.next(share) else { break };
             if !step.critical && !in_tail {
                 in_tail = true;
-                self.enter_tail(&mut window);
+                self.enter_tail(&mut work.window);
             }
-            self.step(step, &mut window);
+            self.step(step, &mut work);
         }
         // Whoever waits for what has been asked for must learn that it came.
         if self.limits.gate == Gate::Arrived && self.critical_left.load(Ordering::Relaxed) > 0 {
-            self.critical_done(window.drain());
+            self.critical_done(work.window.drain());
         }
     }
 
@@ -208,12 +221,12 @@ impl<'a> Engine<'a> {
         cold_sys::detached::lower_io_priority();
     }
 
-    fn step(&self, step: Step, window: &mut Window) {
+    fn step(&self, step: Step, work: &mut Work<'_>) {
         if let Some(steps) = self.shared.words().get(word::STEPS) {
             steps.fetch_add(1, Ordering::Relaxed);
         }
         match step.op {
-            Op::Read => return self.read(step, window),
+            Op::Read => return self.read(step, work),
             Op::Open => drop(self.files.get(step.file)),
             Op::List => self.files.list(step.file),
             Op::Stat => self.files.look_up(step.file),
@@ -221,7 +234,7 @@ impl<'a> Engine<'a> {
         self.critical_done(u32::from(step.critical));
     }
 
-    fn read(&self, step: Step, window: &mut Window) {
+    fn read(&self, step: Step, work: &mut Work<'_>) {
         let all = u64::from(step.bytes);
         let Some(file) = self.files.get(step.file) else {
             // A device that this process may not read is no change.
@@ -245,8 +258,11 @@ impl<'a> Engine<'a> {
         }
         let (mut at, end) = (step.offset, step.offset.saturating_add(all));
         while at < end {
+            if (work.is_enough)() {
+                return self.stop();
+            }
             let bytes = self.limits.chunk.min(end - at);
-            self.critical_done(window.make_room(bytes));
+            self.critical_done(work.window.make_room(bytes));
             if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
                 self.first.store(monotonic().0, Ordering::Relaxed);
             }
@@ -256,7 +272,7 @@ impl<'a> Engine<'a> {
             at += bytes;
             // Only the last chunk of a step tells that the step has come.
             let tells = step.critical && at >= end && self.limits.gate == Gate::Arrived;
-            window.enter(std::sync::Arc::clone(&file), at - bytes, bytes, tells);
+            work.window.enter(std::sync::Arc::clone(&file), at - bytes, bytes, tells);
         }
         if step.critical && (self.limits.gate != Gate::Arrived || at < end) {
             self.critical_done(1);

@@ -219,25 +219,24 @@ impl Prospect<'_> {
         self.held.place.as_ref().is_some_and(|p| history::can_grow(&p.history))
     }
 
-    /// Reads ahead and returns when everything has been asked for. Called for what comes before it is known which
-    /// plan a start has.
-    pub fn read(&self) -> Result<Tally, Skip> {
-        self.read_within(self.ungated())
+    /// Reads ahead and returns when everything has been asked for, or `is_enough` says so, which is asked before each
+    /// chunk. Called for what comes before it is known which plan a start has.
+    pub fn read_until(&self, is_enough: &mut dyn FnMut() -> bool) -> Result<Tally, Skip> {
+        self.read_within(self.ungated(), is_enough)
     }
 
     /// The same for what may be there already: asks only for steps that lack a page, as far as the kernel tells, and
     /// returns when their pages have come and each was touched.
     pub fn complete(&self) -> Result<Tally, Skip> {
-        self.read_within(Limits { absent_only: true, ..self.ungated() })
+        self.read_within(Limits { absent_only: true, ..self.ungated() }, &mut || false)
     }
 
-    fn read_within(&self, limits: Limits) -> Result<Tally, Skip> {
+    /// By this thread: making another takes 30 to 60 µs before the first request, and the whole plan follows soon.
+    fn read_within(&self, limits: Limits, is_enough: &mut dyn FnMut() -> bool) -> Result<Tally, Skip> {
         let shared = SharedWords::new()?;
-        // One thread: making another takes 30 to 60 µs before the first request, and the whole plan follows soon.
-        let limits = Limits { threads: 1, ..limits };
         let engine = Engine::new(self.view, &self.places, &shared, limits);
         let priority = cold_sys::detached::io_priority();
-        engine.run();
+        engine.run_until(is_enough);
         engine.touch();
         cold_sys::detached::set_io_priority(priority);
         Ok(engine.tally())

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cold_launch::{Began, Held, Options, Served, Skip, Weather};
 use cold_model::{Nanos, path_text};
@@ -136,12 +136,13 @@ impl FollowedStart<'_> {
             return self.skipped("it had ended before it could be looked at");
         };
         let mut given = self.given();
-        if let (Given::NotYet, Some(common)) = (&given, &program.common)
-            && let Err(skip) = self.read_common(common)
-        {
-            return self.not_followed(&skip, common);
+        if let (Given::NotYet, Some(common)) = (&given, &program.common) {
+            match self.read_common(common) {
+                Ok(by_now) => given = by_now,
+                Err(skip) => return self.not_followed(&skip, common),
+            }
         }
-        let looked = std::time::Instant::now();
+        let looked = Instant::now();
         while matches!(given, Given::NotYet) {
             let pause = if looked.elapsed() < SOON { LOOK } else { LOOK_LATER };
             if began.has_ended(pause) || looked.elapsed() > BECOMES {
@@ -161,21 +162,30 @@ impl FollowedStart<'_> {
         arguments::given(self.job.pid, &program.executable, program.script.as_deref(), &self.machine.mounts)
     }
 
-    /// Reads what all scenarios share, where that is not cached.
-    fn read_common(&mut self, common: &Held) -> Result<(), Skip> {
-        match common.prospect(&self.machine.mounts, self.machine.weather, &options()) {
-            Ok(prospect) => {
-                if !self.is_control() {
-                    let tally = prospect.read()?;
-                    self.note_first(tally.first);
-                    self.bytes = tally.bytes;
-                }
-                Ok(())
-            }
+    /// Reads what all scenarios share, where that is not cached, until it is known that the start has a plan: this one
+    /// knows what is needed first. What the process was given, as far as that was asked.
+    fn read_common(&mut self, common: &Held) -> Result<Given, Skip> {
+        let mut given = Given::NotYet;
+        let prospect = match common.prospect(&self.machine.mounts, self.machine.weather, &options()) {
+            Ok(prospect) => prospect,
             // The rest may be cold all the same.
-            Err(Skip::Warm) => Ok(()),
-            Err(skip) => Err(skip),
+            Err(Skip::Warm) => return Ok(given),
+            Err(skip) => return Err(skip),
+        };
+        if self.is_control() {
+            return Ok(given);
         }
+        let mut looked = Instant::now();
+        let tally = prospect.read_until(&mut || {
+            if matches!(given, Given::NotYet) && looked.elapsed() >= LOOK {
+                given = self.given();
+                looked = Instant::now();
+            }
+            matches!(&given, Given::Plan(key) if self.job.program.plan(key).is_some())
+        })?;
+        self.note_first(tally.first);
+        self.bytes = tally.bytes;
+        Ok(given)
     }
 
     /// Asked once for a start, and only for a cold one.
