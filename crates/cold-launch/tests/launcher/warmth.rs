@@ -122,6 +122,29 @@ fn what_is_completed_asks_for_the_steps_that_lack_a_page_and_no_others() {
     assert_eq!(completed(), (0, 0));
 }
 
+#[test]
+fn reading_ends_before_the_chunk_from_which_on_it_is_enough() {
+    let dir = directory();
+    let data = file(&dir.path().join("data"), 16 * STEP);
+    let mut plan = plan();
+    add_whole(&mut plan, &data, false);
+    let mut options = Options::new(Vec::new());
+    options.guards.warm = false;
+    with_prospect(&plan, &options, |prospect| {
+        let prospect = prospect.expect("can be read");
+        let read = |chunks: u32| {
+            let mut asked = 0;
+            let enough = &mut || {
+                asked += 1;
+                asked > chunks
+            };
+            prospect.read_until(enough).expect("read").calls
+        };
+        assert_eq!((read(0), read(1), read(5)), (0, 1, 5));
+        assert!(read(u32::MAX) >= 16, "all of it");
+    });
+}
+
 /// How many pages of the file, all of which are cached, were read by a call since they came (`KPF_REFERENCED`), and how
 /// many it has.
 fn read_by_calls(path: &Path) -> (usize, usize) {
