@@ -29,7 +29,7 @@ pub use knobs::{default_knobs, knobs_for};
 pub use learn::{LeftOut, Sees, StartNeeds, TeachesNothing, Unseen, With, not_shown, observe};
 pub use merge::{lesson, merge};
 pub use tune::{Forecast, Tuner, TuningVerdict};
-pub use waste::{Waste, waste};
+pub use waste::{Unneeded, Waste, unneeded, waste};
 pub use whole::whole;
 
 #[cfg(test)]

@@ -138,6 +138,36 @@ pub fn waste(plan: &Plan, recording: &Recording, launcher: &[PathBuf]) -> Option
     })
 }
 
+/// What a start did not need of the files that its plan reads, whether they came by the plan or were there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Unneeded {
+    /// In the steps, without metadata, whose use nobody sees.
+    pub planned: Bytes,
+    /// Of these, not needed until ready; pages mapped around a fault count as needed, so it is at least as much.
+    pub unneeded: Bytes,
+}
+
+/// Compares a recording of any start, warm ones included, with the plan. `None` where it sees no touches.
+pub fn unneeded(plan: &Plan, recording: &Recording) -> Option<Unneeded> {
+    recording.touches.as_ref()?;
+    let usage = replay(recording);
+    let page = recording.page_bytes();
+    let rows = recording.files.iter().zip(&usage);
+    let needed: HashMap<(PathBuf, u64), &Runs> = rows
+        .filter(|(row, _)| row.kind != RecordedKind::BlockDevice)
+        .filter_map(|(row, usage)| Some(((row.place()?, row.inode), &usage.needed)))
+        .collect();
+    let mut sums = Unneeded::default();
+    let files = plan.files.iter().zip(planned_pages(plan, page));
+    for (file, planned) in files.filter(|(file, _)| file.kind == FileKind::Regular) {
+        let of = needed.get(&(file.path.clone(), file.identity.inode));
+        let left = of.map_or(planned.pages(), |needed| planned.minus(needed).pages());
+        sums.planned += bytes(planned.pages(), page);
+        sums.unneeded += bytes(left, page);
+    }
+    Some(sums)
+}
+
 impl Amounts {
     fn add(&mut self, o: &Self) {
         self.planned += o.planned;

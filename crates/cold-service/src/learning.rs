@@ -93,6 +93,8 @@ struct Candidate<K> {
 #[derive(Debug, Clone)]
 pub struct Candidates<K> {
     all: Vec<Candidate<K>>,
+    /// Whose plans are to be checked by a start of theirs; no recorder waits for these alone.
+    checks: Vec<K>,
     /// When one was added last, or the first were expected.
     added: Option<Nanos>,
     /// When, and how much CPU time.
@@ -101,7 +103,7 @@ pub struct Candidates<K> {
 
 impl<K> Default for Candidates<K> {
     fn default() -> Self {
-        Self { all: Vec::new(), added: None, spent: VecDeque::new() }
+        Self { all: Vec::new(), checks: Vec::new(), added: None, spent: VecDeque::new() }
     }
 }
 
@@ -137,13 +139,26 @@ impl<K: PartialEq> Candidates<K> {
         self.spent_lately(now) < BUDGET
     }
 
-    /// Whether its next start is to be recorded.
-    pub fn wants(&self, key: &K, now: Nanos) -> bool {
-        self.wanted(now).any(|wanted| wanted == key)
+    /// Its plan was followed, and is to be checked: its next start is recorded if a recorder waits anyway.
+    pub fn is_to_be_checked(&mut self, key: K) {
+        if self.checks.len() < MOST && !self.checks.contains(&key) {
+            self.checks.push(key);
+        }
     }
 
-    /// All whose next start is to be recorded; none while learning has used up its share.
-    pub fn wanted(&self, now: Nanos) -> impl Iterator<Item = &K> {
+    /// Whether its next start is to be recorded.
+    pub fn wants(&self, key: &K, now: Nanos) -> bool {
+        self.awaited(now).any(|wanted| wanted == key)
+    }
+
+    /// All whose next start a recorder that waits is to record; none while learning has used up its share.
+    pub fn awaited(&self, now: Nanos) -> impl Iterator<Item = &K> {
+        let affordable = self.is_affordable(now);
+        self.wanted(now).chain(self.checks.iter().filter(move |_| affordable))
+    }
+
+    /// All for whose next start a recorder is to wait; none while learning has used up its share.
+    fn wanted(&self, now: Nanos) -> impl Iterator<Item = &K> {
         let affordable = self.is_affordable(now);
         let open = move |c: &&Candidate<K>| affordable && c.failures < ATTEMPTS && c.rests_until <= now;
         self.all.iter().filter(open).map(|c| &c.key)
@@ -164,6 +179,7 @@ impl<K: PartialEq> Candidates<K> {
 
     /// A start of it was recorded: another one is not, unless nothing is told of what came of it for long.
     pub fn recorded(&mut self, key: &K, now: Nanos) {
+        self.checks.retain(|check| check != key);
         if let Some(c) = self.all.iter_mut().find(|c| c.key == *key) {
             c.rests_until = Nanos(now.0.saturating_add(REST.0));
         }
@@ -260,6 +276,21 @@ mod tests {
         c.was_cold("vi", at(5060));
         c.spent(BUDGET, at(5060));
         assert!(!c.is_recorder_wanted(at(5061)));
+    }
+
+    #[test]
+    fn no_recorder_waits_for_a_check_and_one_that_does_takes_it_once() {
+        let mut c = Candidates::default();
+        c.is_to_be_checked("git");
+        c.is_to_be_checked("git");
+        assert!(c.wants(&"git", at(0)) && !c.is_recorder_wanted(at(0)));
+        assert_eq!(c.awaited(at(0)).count(), 1);
+        assert_eq!(c.all().count(), 0, "it is not to be learnt");
+        c.recorded(&"git", at(1));
+        assert!(!c.wants(&"git", at(1)));
+        c.is_to_be_checked("git");
+        c.spent(BUDGET, at(2));
+        assert!(!c.wants(&"git", at(3)), "not affordable");
     }
 
     #[test]

@@ -103,6 +103,20 @@ mod root {
         // That nothing else is needed for this user is known, so nothing of it is recorded again.
         let parts = Store::at(s.w.store()).private(&plan.key).unwrap();
         assert_eq!(parts.iter().map(|part| part.user).collect::<Vec<_>>(), [0], "{parts:?}");
+        // Of a plan that reads a file which nobody needs a recorded start tells that.
+        s.w.read_in_vain(1 << 20);
+        let check = || s.status()["programs"][0]["check"].clone();
+        until("its plan was checked", || {
+            s.start();
+            (check()["unneeded"].as_u64() >= Some(1 << 20)).then_some(())
+        });
+        let (checked, status) = (check(), s.status());
+        let needed = checked["planned"].as_u64().unwrap() - checked["unneeded"].as_u64().unwrap();
+        assert!(needed >= 100 * PAGE && needed <= touched().len() as u64 * PAGE + (8 << 20), "{checked}");
+        let (vain, of) = (&status["bytes_in_vain"], &status["bytes_checked"]);
+        assert!(vain.as_u64().unwrap() > 0 && vain.as_u64() < of.as_u64(), "{status}");
+        assert!(s.cold(&["status"]).run().expect(0).stdout.contains("read in vain: about"));
+        assert_eq!(s.learning("waiting"), Value::Array(Vec::new()), "nothing is to be learnt");
         s.end();
     }
 

@@ -3,6 +3,7 @@
 //! Never in the way of a start: written by a thread of its own, in batches. Where it cannot be written (a full disk,
 //! a damaged file) the service goes on without, and says so.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,7 +24,22 @@ const COMPARED: i64 = 1000;
 /// Warm starts are counted by the minute: when they came after the cache was emptied tells what keeping is worth.
 const MINUTE: u64 = 60_000_000_000;
 
-const SCHEMA: &str = "
+macro_rules! checks {
+    () => {
+        "
+CREATE TABLE checks (
+    program INTEGER PRIMARY KEY REFERENCES programs (id),
+    at_ns INTEGER NOT NULL,
+    plan TEXT NOT NULL,
+    planned INTEGER NOT NULL,
+    unneeded INTEGER NOT NULL);
+"
+    };
+}
+
+const SCHEMA: &str = concat!(
+    checks!(),
+    "
 CREATE TABLE programs (
     id INTEGER PRIMARY KEY,
     executable TEXT NOT NULL,
@@ -50,7 +66,8 @@ CREATE TABLE warm (
     starts INTEGER NOT NULL,
     PRIMARY KEY (at_ns, program)) WITHOUT ROWID;
 CREATE TABLE events (at_ns INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT);
-";
+"
+);
 
 /// Version 1 knew the day of warm starts only; they are taken to have come at noon, and none later than now.
 const FROM_1: &str = "
@@ -65,10 +82,13 @@ INSERT INTO warm SELECT min(unixepoch(day) + 43200, unixepoch() / 60 * 60) * 100
 DROP TABLE warm_by_day;
 ";
 
+/// Version 2 knew nothing of what plans read in vain.
+const FROM_2: &str = checks!();
+
 const KIND: Kind = Kind {
-    version: 2,
+    version: 3,
     schema: SCHEMA,
-    upgrades: &[(1, FROM_1)],
+    upgrades: &[(1, FROM_1), (2, FROM_2)],
     // With a log a commit waits for no disk; a power cut costs the last moments, never the rest.
     commits: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -512;",
 };
@@ -151,8 +171,24 @@ pub(crate) enum Entry {
         /// The kernel's name of this boot.
         boot: String,
     },
+    /// A start was recorded that shows what it did not need of its plan.
+    Checked { name: Name, check: Check },
     /// Something else: the service began, a plan was switched off.
     Event { what: &'static str, detail: String },
+}
+
+/// What a recorded start needed of its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Check {
+    /// When, in nanoseconds since 1970.
+    pub(crate) at_ns: u64,
+    /// The plan's number.
+    #[serde(skip)]
+    pub(crate) plan: u64,
+    /// Bytes of files that it reads.
+    pub(crate) planned: u64,
+    /// Of these, bytes that the start did not need, at least.
+    pub(crate) unneeded: u64,
 }
 
 /// Starts by what was done for them.
@@ -181,6 +217,8 @@ pub(crate) struct Row {
     pub(crate) latest: Vec<Start>,
     /// All that were followed and did.
     pub(crate) all: Served,
+    /// By the latest start that was recorded.
+    pub(crate) check: Option<Check>,
 }
 
 impl Row {
@@ -254,6 +292,7 @@ impl History {
             db.execute("DELETE FROM starts WHERE at_ns < ?1", [limit])?;
             db.execute("DELETE FROM starts WHERE id <= (SELECT max(id) FROM starts) - ?1", [MOST_STARTS])?;
             db.execute("DELETE FROM events WHERE at_ns < ?1", [limit])?;
+            db.execute("DELETE FROM checks WHERE at_ns < ?1", [limit])?;
             db.execute("DELETE FROM warm WHERE at_ns < ?1", [limit])?;
             db.execute(
                 "DELETE FROM warm WHERE at_ns <= (SELECT at_ns FROM warm ORDER BY at_ns DESC LIMIT 1 OFFSET ?1)",
@@ -280,6 +319,7 @@ impl History {
             )?;
             gone += usize::try_from(warm).unwrap_or_default();
             db.execute(&format!("DELETE FROM warm WHERE program IN ({wanted})"), [program])?;
+            db.execute(&format!("DELETE FROM checks WHERE program IN ({wanted})"), [program])?;
             db.execute(&format!("DELETE FROM programs WHERE id IN ({wanted})"), [program])?;
             if program.is_none() {
                 db.execute("DELETE FROM events", [])?;
@@ -315,7 +355,7 @@ impl History {
             let (followed, controls, common) = (n(5)?, n(6)?, n(7)?);
             let sums = Sums { warm: n(4)?, followed, controls, common, skipped: n(8)?, bytes: n(9)? };
             let all = Served { starts: n(10)?, took: Nanos(n(11)?) };
-            Ok((id, Row { name, sums, latest: Vec::new(), all }))
+            Ok((id, Row { name, sums, latest: Vec::new(), all, check: None }))
         })?;
         let mut out: Vec<(i64, Row)> = rows.collect::<rusqlite::Result<_>>()?;
         let mut marked = self.db.prepare(
@@ -329,7 +369,21 @@ impl History {
             })?;
             row.latest = starts.collect::<rusqlite::Result<_>>()?;
         }
+        let checks = self.query_checks()?;
+        for (id, row) in &mut out {
+            row.check = checks.get(id).copied();
+        }
         Ok(out.into_iter().map(|(_, row)| row).collect())
+    }
+
+    fn query_checks(&self) -> rusqlite::Result<HashMap<i64, Check>> {
+        let mut query = self.db.prepare("SELECT program, at_ns, plan, planned, unneeded FROM checks")?;
+        let checks = query.query_map([], |row| {
+            let n = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+            let plan = u64::from_str_radix(&row.get::<_, String>(2)?, 16).unwrap_or_default();
+            Ok((row.get(0)?, Check { at_ns: n(1)?, plan, planned: n(3)?, unneeded: n(4)? }))
+        })?;
+        checks.collect()
     }
 
     /// Starts of the last two weeks, by program and day.
@@ -407,6 +461,13 @@ fn add(db: &Connection, entry: &Entry) -> rusqlite::Result<()> {
                  ON CONFLICT (at_ns, program) DO UPDATE SET starts = starts + excluded.starts",
             )?
             .execute(params![ns(now_ns() / MINUTE * MINUTE), program, ns(*starts)])?;
+        }
+        Entry::Checked { name, check: Check { at_ns, plan, planned, unneeded } } => {
+            let program = program(db, name)?;
+            db.prepare(
+                "INSERT OR REPLACE INTO checks (program, at_ns, plan, planned, unneeded) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![program, ns(*at_ns), format!("{plan:016x}"), ns(*planned), ns(*unneeded)])?;
         }
         Entry::Booted { at_ns, boot } => {
             db.prepare(

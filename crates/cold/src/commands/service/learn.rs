@@ -32,8 +32,10 @@ use super::programs::Chosen;
 use super::serve::Shared;
 
 mod awaited;
+mod checks;
 
 use awaited::Awaited;
+use checks::Checks;
 
 /// Between two looks at what is wanted, and whether the service ends.
 const LOOK: Duration = Duration::from_millis(500);
@@ -112,6 +114,7 @@ pub(super) struct Inner {
     shared: Arc<Shared>,
     candidates: Mutex<Candidates<Name>>,
     awaited: Mutex<Awaited>,
+    checks: Mutex<Checks>,
     /// A start was cold that the recorder may not wait for yet.
     added: AtomicBool,
     told: Mutex<(Option<String>, u64)>,
@@ -141,6 +144,7 @@ impl Learner {
             shared,
             candidates: Mutex::new(Candidates::expected(monotonic())),
             awaited: Mutex::default(),
+            checks: Mutex::default(),
             added: AtomicBool::new(false),
             told: Mutex::default(),
             end: AtomicBool::new(false),
@@ -282,14 +286,15 @@ impl Inner {
         match self.good_plan(key) {
             Err(_) => false,
             Ok(None) => true,
-            Ok(Some(plan)) => {
-                let lacks = |parts: Vec<Private>| {
-                    parts.len() < MOST_USERS && parts.iter().all(|p| Some(p.user) != user)
-                };
-                let is_followed = !matches!(plan.standing, Standing::Off(_));
-                user.is_some() && is_followed && self.store.private(key).is_ok_and(lacks)
-            }
+            Ok(Some(plan)) => !matches!(plan.standing, Standing::Off(_)) && self.lacks_part(key, user),
         }
+    }
+
+    /// Whether nothing is known of what starts of this user need beside the plan, and can be kept.
+    pub(super) fn lacks_part(&self, key: &Key, user: Option<u32>) -> bool {
+        let lacks =
+            |parts: Vec<Private>| parts.len() < MOST_USERS && parts.iter().all(|p| Some(p.user) != user);
+        user.is_some() && self.store.private(key).is_ok_and(lacks)
     }
 
     /// Whether a recorder is to wait.
@@ -314,7 +319,7 @@ impl Inner {
     /// The files whose next start is to be recorded.
     fn files(&self) -> Vec<ExecutedFile> {
         let candidates = self.candidates();
-        let wanted = candidates.wanted(monotonic()).map(|w| path_text::decode(&w.executable));
+        let wanted = candidates.awaited(monotonic()).map(|w| path_text::decode(&w.executable));
         wanted.flat_map(|path| ExecWatch::ids_of(&path).unwrap_or_default()).collect()
     }
 
@@ -324,6 +329,8 @@ impl Inner {
         let mut candidates = self.candidates();
         candidates.spent(cpu, now);
         candidates.recorded(&Name::of(key), now);
+        drop(candidates);
+        self.checks().tried(&Name::of(key));
     }
 
     /// What came of a recorded start, which cost so much CPU time.
@@ -339,9 +346,12 @@ impl Inner {
                     format!("of its last start ({took}) {missed} were over when its pages began to be seen");
                 candidates.rests(&Name::of(key), why, now);
             }
-            Lesson::Other => {}
+            Lesson::Checked(..) | Lesson::Other => {}
         }
         drop(candidates);
+        if let Lesson::Checked(key, check) = lesson {
+            self.is_checked(key, *check);
+        }
         if let Lesson::Learnt(key) = lesson {
             self.told().1 += 1;
             let name = Name::of(key);
@@ -362,13 +372,17 @@ impl Inner {
         candidates.was_cold(name.clone(), monotonic());
         let wanted = candidates.wants(&name, monotonic());
         drop(candidates);
-        if !wanted {
-            return;
+        if wanted {
+            let files = ExecWatch::ids_of(&key.executable).unwrap_or_default();
+            self.await_next(&files, std::iter::once(*young));
         }
-        let files = ExecWatch::ids_of(&key.executable).unwrap_or_default();
+    }
+
+    /// A recorder that waits does so for the next start of these files, too; `before` is the one before.
+    fn await_next(&self, files: &[ExecutedFile], before: impl Iterator<Item = Young>) {
         self.added.store(true, Ordering::Relaxed);
         let mut awaited = self.awaited();
-        awaited.was_cold(*young);
+        before.for_each(|young| awaited.was_cold(young));
         if let Some(awaited) = awaited.files.as_mut() {
             awaited.extend(files);
         }
@@ -399,6 +413,7 @@ fn notice(inner: &Inner, from: &Receiver<Young>) {
     let mut watched: Vec<Watched> = Vec::new();
     let mut looked: HashMap<(ExecutedFile, Option<ExecutedFile>), Nanos> = HashMap::new();
     while !inner.ends() {
+        inner.look_at_followed();
         let due = watched.iter().map(Watched::due).min();
         let wait = due.map_or(LOOK, |due| Duration::from_nanos(due.saturating_sub(monotonic()).0));
         match from.recv_timeout(wait.min(LOOK)) {

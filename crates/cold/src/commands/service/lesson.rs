@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cold_journal::{Guard, Journal};
+use cold_launch::Held;
 use cold_model::bench::Ending;
 use cold_model::recording::manifest::{READY_AT_EXIT, StackMethod, Subject, Tier};
 use cold_model::recording::tables::Began;
@@ -15,14 +16,14 @@ use cold_model::{Known, Nanos};
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Key, PlanFile};
 use cold_plan::store::{Locked, Private};
-use cold_prefetch::StartNeeds;
+use cold_prefetch::{StartNeeds, Unneeded};
 use cold_service::learning::is_seen;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::{monotonic, process_cpu};
 use cold_trace::record::{RecordOptions, Spare};
 
-use super::history::Name;
+use super::history::{Check, Name, now_ns};
 use super::learn::{Inner, Young};
 use crate::commands::prefetch::learn::beside;
 use crate::commands::prefetch::{device, plans};
@@ -48,6 +49,8 @@ const BECOMES: Nanos = Nanos(2_000_000_000);
 pub(super) enum Lesson {
     /// Its plan is in the store.
     Learnt(Box<Key>),
+    /// There is a good plan, and it was found out what the start needed of it.
+    Checked(Box<Key>, Check),
     /// Nothing, for this reason.
     Failed(Box<Key>, String),
     /// Too much of it had passed when the recorder saw its pages; another start may be slower.
@@ -169,8 +172,7 @@ impl Recorded {
             if !is_seen(missed, took) {
                 return Ok(Lesson::Missed { key: Box::new(self.key.clone()), missed, took });
             }
-            self.learn(inner, &recording)?;
-            Ok(Lesson::Learnt(Box::new(self.key.clone())))
+            self.learn(inner, &recording)
         });
         (lesson.unwrap_or_else(|why| Lesson::Failed(Box::new(self.key), why)), others)
     }
@@ -186,8 +188,9 @@ impl Recorded {
         }
     }
 
-    fn learn(&self, inner: &Inner, recording: &Recording) -> Result<(), String> {
+    fn learn(&self, inner: &Inner, recording: &Recording) -> Result<Lesson, String> {
         let Self { armed, key, user, ready, .. } = self;
+        let learnt = Lesson::Learnt(Box::new(key.clone()));
         let excluded = [inner.store.directory().to_owned(), armed.path.clone()];
         let start = cold_prefetch::observe(recording, &beside(&excluded)).map_err(|e| e.to_string())?;
         let start = StartNeeds { own_cpu_ns: ready.own_cpu.0, goes_on: ready.goes_on, ..start };
@@ -196,9 +199,16 @@ impl Recorded {
         let locked = inner.store.lock().map_err(|e| e.to_string())?;
         // The plan is good: what this user's start needs beside it is what is to be learnt.
         if let Some(plan) = inner.good_plan(&key)? {
+            let check = checked(inner, &plan, recording);
+            if !inner.lacks_part(&key, *user) {
+                return Ok(check.map_or(Lesson::Other, |check| Lesson::Checked(Box::new(key), check)));
+            }
+            if let Some(check) = check {
+                inner.is_checked(&key, check);
+            }
             let known: HashSet<&PathBuf> = plan.files.iter().map(|file| &file.path).collect();
             let beside = start.without(&|file| known.contains(&file.path) || !inner.may_keep(&file.path));
-            return save_private(inner, &locked, &key, *user, beside);
+            return save_private(inner, &locked, &key, *user, beside).map(|()| learnt);
         }
         let (open, private) = divided(inner, start);
         if open.readable() == 0 {
@@ -210,10 +220,10 @@ impl Recorded {
         let kept = save_private(inner, &locked, &key, *user, private);
         locked.save(&plan).map_err(|e| e.to_string())?;
         plans::call(&locked, &plan.key, &recording.manifest.command);
-        kept.or_else(|why| {
+        if let Err(why) = kept {
             inner.tell("not kept for its user", format!("{}: {why}", Name::of(&key).program()));
-            Ok(())
-        })
+        }
+        Ok(learnt)
     }
 }
 
@@ -225,6 +235,13 @@ fn possible() -> Result<Tier, String> {
     }
     let why = survey.refused.last().map_or("", |(_, why)| why);
     Err(format!("recording a start that is not one's own takes BPF: {why}"))
+}
+
+/// What the start needed of its plan; `None` where that was not seen, or there is another plan by now.
+fn checked(inner: &Inner, plan: &Plan, recording: &Recording) -> Option<Check> {
+    let held = Held::open(&inner.store, &plan.key).ok()??;
+    let Unneeded { planned, unneeded } = cold_prefetch::unneeded(plan, recording)?;
+    Some(Check { at_ns: now_ns(), plan: held.id(), planned: planned.0, unneeded: unneeded.0 })
 }
 
 /// What everybody may know of a start, and what is kept for its user alone.

@@ -151,6 +151,7 @@ impl Service {
             harm: OnceLock::new(),
             control_every: args.control_every,
             busy: 0.into(),
+            followed: Mutex::default(),
         });
         let from = Arc::new(Mutex::new(from));
         for _ in 0..THREADS {

@@ -1,5 +1,6 @@
 //! What is done for one start: a thread of the pool looks at it, reads ahead, watches, writes down.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -64,6 +65,19 @@ pub(crate) struct Shared {
     pub(crate) control_every: Option<u32>,
     /// Jobs that wait for a thread, or have one.
     pub(crate) busy: AtomicU64,
+    /// Starts that followed their plans, and that nobody has looked at yet to see whether the plan was ever checked.
+    pub(crate) followed: Mutex<Vec<FollowedPlan>>,
+}
+
+/// A start that followed its plan.
+#[derive(Debug)]
+pub(crate) struct FollowedPlan {
+    pub(crate) name: Name,
+    /// The plan's number.
+    pub(crate) plan: u64,
+    pub(crate) executable: PathBuf,
+    pub(crate) pid: i32,
+    pub(crate) at: Nanos,
 }
 
 impl Shared {
@@ -86,6 +100,20 @@ impl Shared {
                 let name = Name::new(&program.executable, program.script.as_deref(), scenario);
                 self.recorder.add(Entry::Warm { name, starts });
             }
+        }
+    }
+
+    /// Those of [`Self::followed`], which forgets them.
+    pub(crate) fn take_followed(&self) -> Vec<FollowedPlan> {
+        std::mem::take(&mut *self.followed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Where nobody takes them (nothing is learnt) no more than these are kept.
+    fn add_followed(&self, start: FollowedPlan) {
+        const MOST: usize = 64;
+        let mut all = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < MOST {
+            all.push(start);
         }
     }
 
@@ -231,7 +259,12 @@ impl FollowedStart<'_> {
             LaunchKind::Skipped(why) => (What::Skipped, Some(why.words().to_owned())),
         };
         match what {
-            What::Followed => self.shared.counts().tally.followed += 1,
+            What::Followed => {
+                self.shared.counts().tally.followed += 1;
+                let (name, executable) = (Name::of(held.key()), held.key().executable.clone());
+                let Job { pid, at, .. } = *self.job;
+                self.shared.add_followed(FollowedPlan { name, plan: held.id(), executable, pid, at });
+            }
             What::Control => self.shared.counts().tally.controls += 1,
             What::Common => self.shared.counts().tally.common += 1,
             What::Skipped => self.skipped(why.as_deref().unwrap_or_default()),

@@ -74,6 +74,7 @@ fn print(ui: &Ui, status: &Status) {
         ui.line(paint(BAD, format!("no history: {problem}")));
     }
     total(ui, status.saved.as_ref());
+    in_vain(ui, status);
     if !status.programs.is_empty() {
         let mut table =
             Table::new(&["COLD", "WARM", "FOLLOWED", "CONTROLS", "ASKED FOR", "SAVED", "PROGRAM"]);
@@ -185,6 +186,17 @@ fn learning(ui: &Ui, learning: &Learning) {
     if let Some(more) = learning.waiting.len().checked_sub(WAITING).filter(|n| *n > 0) {
         ui.line(paint(FAINT, format!("  and {}", plural(more as u64, "other program"))));
     }
+}
+
+fn in_vain(ui: &Ui, status: &Status) {
+    let Known::Value(bytes) = status.bytes_in_vain else { return };
+    let checked = status.programs.iter().filter(|p| p.check.is_some()).count() as u64;
+    ui.line(format!(
+        "read in vain: about {} or more of {} that {} asked for, by one recorded start of each",
+        Bytes(bytes),
+        Bytes(status.bytes_checked),
+        plural(checked, "checked plan"),
+    ));
 }
 
 fn total(ui: &Ui, saved: Option<&Total>) {

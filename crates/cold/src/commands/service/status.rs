@@ -6,7 +6,7 @@ use cold_model::Known;
 use cold_service::{Harm, Saved, Total};
 use serde::{Deserialize, Serialize};
 
-use super::history::{Name, Row, Sums};
+use super::history::{Check, Name, Row, Sums};
 use super::keep::Kept;
 use super::learn::Learning;
 use crate::words::plural;
@@ -22,8 +22,10 @@ pub(crate) struct Status {
     pub(crate) history: HistoryState,
     /// Seconds saved by all programs together; none before there are control starts.
     pub(crate) saved: Option<Total>,
-    /// Bytes read ahead that no start used.
+    /// Bytes asked for that starts did not need, at least, by one recorded start of each plan that was checked.
     pub(crate) bytes_in_vain: Known<u64>,
+    /// Bytes asked for by these plans.
+    pub(crate) bytes_checked: u64,
     /// Plans that had starts.
     pub(crate) programs: Vec<ProgramStatus>,
     /// Plans that are switched off.
@@ -143,6 +145,8 @@ pub(crate) struct ProgramStatus {
     #[serde(flatten)]
     pub(crate) sums: Sums,
     pub(crate) saved: Option<Saved>,
+    /// What a recorded start needed of its plan; none: none was recorded yet.
+    pub(crate) check: Option<Check>,
 }
 
 impl Status {
@@ -159,23 +163,37 @@ impl Status {
         };
         let programs: Vec<ProgramStatus> = rows.into_iter().map(ProgramStatus::of).collect();
         let each: Vec<Saved> = programs.iter().filter_map(|p| p.saved).collect();
-        let vain =
-            "which pages a start used is not recorded in daily use; `cold prefetch verify --replay` tells";
+        let (bytes_checked, in_vain) = in_vain(&programs);
         Self {
             schema: SCHEMA.to_owned(),
             service,
             history: HistoryState { path, problem },
             saved: cold_service::total(&each),
-            bytes_in_vain: Known::unknown(vain),
+            bytes_in_vain: in_vain,
+            bytes_checked,
             programs,
             off,
         }
     }
 }
 
+/// Bytes asked for by plans that were checked, and of these what was read in vain: the share that a recorded start did
+/// not need, as if all starts were like it.
+fn in_vain(programs: &[ProgramStatus]) -> (u64, Known<u64>) {
+    let checked = || programs.iter().filter_map(|p| Some((p.sums.bytes, p.check.filter(|c| c.planned > 0)?)));
+    let bytes = checked().map(|(bytes, _)| bytes).sum();
+    if bytes == 0 {
+        let why = "no start that followed its plan was recorded yet; `cold prefetch verify --replay` tells";
+        return (0, Known::unknown(why));
+    }
+    let share = |check: Check| check.unneeded as f64 / check.planned as f64;
+    let in_vain: f64 = checked().map(|(bytes, check)| bytes as f64 * share(check)).sum();
+    (bytes, Known::Value(in_vain as u64))
+}
+
 impl ProgramStatus {
     fn of(row: Row) -> Self {
-        Self { saved: row.saved(), name: row.name, sums: row.sums }
+        Self { saved: row.saved(), check: row.check, name: row.name, sums: row.sums }
     }
 
     /// Starts that found pages absent.
@@ -196,7 +214,21 @@ mod tests {
         let start = |control, ms: u64, i: u64| Start { control, wall_ns: ms * 1_000_000 + i * 10_000 };
         let starts = (0..12).flat_map(|i| [start(false, served_ms, i), start(true, control_ms, i)]);
         let all = Served { starts: 12, took: Nanos(12 * served_ms * 1_000_000) };
-        Row { name: name.clone(), sums: Sums::default(), latest: starts.collect(), all }
+        Row { name: name.clone(), sums: Sums::default(), latest: starts.collect(), all, check: None }
+    }
+
+    #[test]
+    fn what_is_read_in_vain_goes_by_plans_that_were_checked() {
+        let program = |bytes, check: Option<(u64, u64)>| ProgramStatus {
+            name: Name { executable: "/a".to_owned(), script: None, scenario: "default".to_owned() },
+            sums: Sums { bytes, ..Sums::default() },
+            saved: None,
+            check: check.map(|(planned, unneeded)| Check { at_ns: 1, plan: 2, planned, unneeded }),
+        };
+        let unknown = |of: &[ProgramStatus]| matches!(in_vain(of), (0, Known::Unknown { .. }));
+        assert!(unknown(&[]) && unknown(&[program(9, None), program(0, Some((5, 1))), program(7, Some((0, 0)))]));
+        let some = [program(1000, Some((200, 20))), program(500, None), program(3000, Some((400, 4)))];
+        assert_eq!(in_vain(&some), (4000, Known::Value(130)));
     }
 
     #[test]
