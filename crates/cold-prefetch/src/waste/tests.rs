@@ -97,3 +97,24 @@ fn a_recording_without_fills_says_nothing() {
     let w = waste(&plan, &recording(), &[]).expect("tables");
     assert_eq!(w.files, []);
 }
+
+#[test]
+fn what_a_start_did_not_need_of_its_plan_is_told_of_warm_ones_too() {
+    let mut plan = merge(None, &sample::key(), &sample::start(1, &[(0, 0, 10, 1), (0, 50, 4, 9)]), 1);
+    compile(&mut plan, &sample::KNOBS, None, &|_| None);
+    let mut r = recording();
+    // Nothing was filled. One page was touched, three were mapped beside it, one of another file and one unplanned.
+    touch(&mut r, 5, 0, 2, 1, TouchKind::Fault);
+    touch(&mut r, 5, 0, 3, 3, TouchKind::FaultAround);
+    touch(&mut r, 6, 0, 80, 1, TouchKind::Fault);
+    touch(&mut r, 7, 1, 0, 1, TouchKind::Read);
+    // Too late: it was ready.
+    touch(&mut r, 101, 0, 50, 4, TouchKind::Fault);
+    let told = unneeded(&plan, &r).expect("touches");
+    assert_eq!((told.planned.0 / 4096, told.unneeded.0 / 4096), (14, 10));
+    // Another file by that name now.
+    r.files[0].inode += 1;
+    assert_eq!(unneeded(&plan, &r).expect("touches").unneeded.0 / 4096, 14);
+    r.touches = None;
+    assert_eq!(unneeded(&plan, &r), None);
+}

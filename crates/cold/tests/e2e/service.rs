@@ -447,7 +447,10 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
             attempts(|| {
                 let before = s.count("followed");
                 // A program that has to be read itself has no arguments for some milliseconds.
-                s.w.place.cold(["cache", "evict", &s.w.place.subject(), huge.to_str().unwrap()]).run().expect(0);
+                s.w.place
+                    .cold(["cache", "evict", &s.w.place.subject(), huge.to_str().unwrap()])
+                    .run()
+                    .expect(0);
                 s.start();
                 let end = Instant::now() + Duration::from_secs(10);
                 while s.count("followed") == before && Instant::now() < end {

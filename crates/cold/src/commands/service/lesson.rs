@@ -237,9 +237,13 @@ fn possible() -> Result<Tier, String> {
     Err(format!("recording a start that is not one's own takes BPF: {why}"))
 }
 
-/// What the start needed of its plan; `None` where that was not seen, or there is another plan by now.
+/// What the start needed of its plan; `None` where that cannot be told. What faults mapped beside their pages without
+/// an event is told by what is cached now, so all of the plan must be.
 fn checked(inner: &Inner, plan: &Plan, recording: &Recording) -> Option<Check> {
     let held = Held::open(&inner.store, &plan.key).ok()??;
+    if !inner.is_cached(&held) {
+        return None;
+    }
     let Unneeded { planned, unneeded } = cold_prefetch::unneeded(plan, recording)?;
     Some(Check { at_ns: now_ns(), plan: held.id(), planned: planned.0, unneeded: unneeded.0 })
 }

@@ -226,7 +226,9 @@ mod tests {
             check: check.map(|(planned, unneeded)| Check { at_ns: 1, plan: 2, planned, unneeded }),
         };
         let unknown = |of: &[ProgramStatus]| matches!(in_vain(of), (0, Known::Unknown { .. }));
-        assert!(unknown(&[]) && unknown(&[program(9, None), program(0, Some((5, 1))), program(7, Some((0, 0)))]));
+        assert!(
+            unknown(&[]) && unknown(&[program(9, None), program(0, Some((5, 1))), program(7, Some((0, 0)))])
+        );
         let some = [program(1000, Some((200, 20))), program(500, None), program(3000, Some((400, 4)))];
         assert_eq!(in_vain(&some), (4000, Known::Value(130)));
     }

@@ -26,6 +26,7 @@ fn what_was_added_is_there_when_it_is_opened_again_and_gone_when_forgotten() {
     assert!(History::read(&path).expect("no error").is_none());
     let (a, b) = (name("/usr/bin/a", "default"), name("/usr/bin/b", "x"));
     let now = now_ns();
+    let check = Check { at_ns: now, plan: u64::MAX, planned: 8192, unneeded: 4096 };
     let mut history = History::open(&path).expect("made");
     history
         .add(&[
@@ -36,6 +37,8 @@ fn what_was_added_is_there_when_it_is_opened_again_and_gone_when_forgotten() {
             Entry::Warm { name: a.clone(), starts: 4 },
             start(&b, What::Common, now, None),
             Entry::Event { what: "began", detail: String::new() },
+            Entry::Checked { name: a.clone(), check: Check { unneeded: 1, ..check } },
+            Entry::Checked { name: a.clone(), check },
         ])
         .expect("written");
     drop(history);
@@ -49,6 +52,7 @@ fn what_was_added_is_there_when_it_is_opened_again_and_gone_when_forgotten() {
     );
     assert!(uses.iter().all(|u| (0.0..1.0).contains(&u.days_ago)), "{uses:?}");
     let row = &rows[0];
+    assert_eq!((row.check, rows[1].check), (Some(check), None), "the latest one");
     assert_eq!(
         (row.sums.warm, row.sums.followed, row.sums.controls, row.sums.skipped, row.sums.bytes),
         (7, 1, 1, 1, 3 * 4096)

@@ -1,14 +1,15 @@
 //! Which plans a recorded start has shown to read in vain, and which are still to be looked at.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
+use cold_launch::{Held, Skip, Weather};
 use cold_plan::plan::Key;
 use cold_sys::exec_watch::ExecWatch;
 
 use super::{Entry, Inner, Young};
 use crate::commands::service::history::{Check, Name};
-use crate::commands::service::serve::FollowedPlan;
+use crate::commands::service::serve::{FollowedPlan, options};
 
 /// Starts that are recorded to check one plan, at most: too much of a short one may have passed before its pages are seen.
 const ATTEMPTS: u32 = 3;
@@ -62,6 +63,14 @@ impl Inner {
         self.shared.recorder.add(Entry::Checked { name, check });
     }
 
+    /// The pages of this plan are in memory.
+    pub(in crate::commands::service) fn is_cached(&self, held: &Held) -> bool {
+        let mounts = Arc::clone(&self.shared.machine().mounts);
+        let mut options = options();
+        (options.guards.memory, options.guards.pressure) = (false, false);
+        matches!(held.prospect(&mounts, Weather::default(), &options), Err(Skip::Warm))
+    }
+
     /// The next starts of plans that were followed and never checked are recorded, where a recorder waits anyway.
     pub(super) fn look_at_followed(&self) {
         let followed = self.shared.take_followed();
@@ -71,9 +80,8 @@ impl Inner {
         if self.checks().known.is_none() {
             // Without a history each is checked once more.
             let rows = self.shared.recorder.rows().unwrap_or_default();
-            let known = rows.into_iter().filter_map(|row| {
-                Some((row.name, Known { plan: row.check?.plan, left: 0 }))
-            });
+            let known =
+                rows.into_iter().filter_map(|row| Some((row.name, Known { plan: row.check?.plan, left: 0 })));
             self.checks().known = Some(known.collect());
         }
         for FollowedPlan { name, plan, executable, pid, at } in followed {
