@@ -4,7 +4,6 @@
 //! armed while there is something to learn, and follows the start that it waited for. The third makes the plan of what was
 //! recorded (0.1 to 0.3 s), while a recorder waits again. No start waits for any of them.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -17,7 +16,7 @@ use cold_model::{Nanos, path_text};
 use cold_plan::plan::{Key, Standing};
 use cold_plan::store::{MOST_USERS, Private};
 use cold_plan::{Match, Plan, Store};
-use cold_service::learning::{LOOKS, Look, Waits};
+use cold_service::learning::Waits;
 use cold_service::{Candidates, Opened};
 use cold_sys::exec_watch::{ExecWatch, ExecutedFile};
 use cold_sys::procfs::ProcFs;
@@ -33,18 +32,16 @@ use super::serve::Shared;
 
 mod awaited;
 mod checks;
+mod notice;
 
 use awaited::Awaited;
 use checks::Checks;
+use notice::notice;
 
 /// Between two looks at what is wanted, and whether the service ends.
 const LOOK: Duration = Duration::from_millis(500);
 /// Young processes that are looked at at the same time.
 const MOST_YOUNG: usize = 64;
-/// A file that was executed is not looked at again for so long, and
-const AGAIN: Nanos = Nanos(10_000_000_000);
-/// of no more files than this that is remembered.
-const MOST_FILES: usize = 4096;
 /// Starts that are told to a thread and not yet taken.
 const QUEUE: usize = 64;
 /// After a recorder could not be armed.
@@ -392,71 +389,6 @@ impl Inner {
     pub(super) fn wants(&self, key: &Key) -> bool {
         self.candidates().wants(&Name::of(key), monotonic())
     }
-}
-
-/// A process that is looked at.
-struct Watched {
-    young: Young,
-    starttime: u64,
-    looks: usize,
-}
-
-impl Watched {
-    fn due(&self) -> Nanos {
-        Nanos(self.young.at.0 + LOOKS.get(self.looks).map_or(0, |after| after.0))
-    }
-}
-
-/// Looks at young processes until the service ends.
-fn notice(inner: &Inner, from: &Receiver<Young>) {
-    let proc = ProcFs::default();
-    let mut watched: Vec<Watched> = Vec::new();
-    let mut looked: HashMap<(ExecutedFile, Option<ExecutedFile>), Nanos> = HashMap::new();
-    while !inner.ends() {
-        inner.look_at_followed();
-        let due = watched.iter().map(Watched::due).min();
-        let wait = due.map_or(LOOK, |due| Duration::from_nanos(due.saturating_sub(monotonic()).0));
-        match from.recv_timeout(wait.min(LOOK)) {
-            Ok(young) => {
-                if looked.len() >= MOST_FILES {
-                    looked.clear();
-                }
-                let then = looked.insert((young.file, young.before), young.at);
-                let again = then.is_some_and(|then| young.at.saturating_sub(then) < AGAIN);
-                if !again
-                    && watched.len() < MOST_YOUNG
-                    && let Ok(stat) = proc.stat(young.pid)
-                {
-                    watched.push(Watched { young, starttime: stat.starttime, looks: 0 });
-                }
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
-        }
-        let now = monotonic();
-        watched.retain_mut(|w| w.due() > now || goes_on(inner, &proc, w));
-    }
-}
-
-/// Looks at it once; whether it is to be looked at again.
-fn goes_on(inner: &Inner, proc: &ProcFs, w: &mut Watched) -> bool {
-    let pid = w.young.pid;
-    let Ok(stat) = proc.stat(pid) else { return false };
-    let read_bytes = proc.process_field(pid, "io", "read_bytes").ok().flatten().unwrap_or(0);
-    if stat.starttime != w.starttime {
-        return false;
-    }
-    // Cold before it has become the program: what reads then is the exec itself, and the next look tells whose.
-    if (Look { read_bytes, major_faults: stat.majflt }).is_cold()
-        && let Some(key) = inner.key_of(&w.young)
-    {
-        if inner.is_worth(&key, proc.user(pid)) {
-            inner.was_cold(&key, &w.young);
-        }
-        return false;
-    }
-    w.looks += 1;
-    w.looks < LOOKS.len()
 }
 
 /// Keeps a recorder armed while something is to be learnt, and records what comes, until the service ends.
