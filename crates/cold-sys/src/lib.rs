@@ -37,6 +37,7 @@ pub mod mount;
 #[cfg(target_env = "gnu")]
 pub mod observe;
 pub mod open;
+pub mod own_code;
 pub mod page;
 pub mod perf_event;
 pub mod pidfd;

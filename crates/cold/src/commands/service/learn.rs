@@ -394,11 +394,16 @@ impl Inner {
 /// Keeps a recorder armed while something is to be learnt, and records what comes, until the service ends.
 fn learn(inner: &Inner, from: &Receiver<Young>, to: &SyncSender<Recorded>) {
     let (mut armed, mut rests_until): (Option<Armed>, Nanos) = (None, Nanos(0));
-    let mut spare = Spare::default();
+    let (mut spare, mut has_worked) = (Spare::default(), false);
     while !inner.ends() {
         if !inner.is_recorder_wanted() {
             armed = None;
-            spare = Spare::default();
+            if std::mem::take(&mut has_worked) {
+                spare = Spare::default();
+                // The next lesson may be days away. Not while a recorder waits: it must not wait for its own code.
+                cold_sys::heap::give_back();
+                cold_sys::own_code::give_back();
+            }
         } else if armed.is_none() && monotonic() >= rests_until {
             let before = thread_cpu();
             match Armed::new(&spare) {
@@ -406,7 +411,7 @@ fn learn(inner: &Inner, from: &Receiver<Young>, to: &SyncSender<Recorded>) {
                     // Loading took tens of MB, and it may wait for days.
                     cold_sys::heap::give_back();
                     inner.told().0 = None;
-                    armed = Some(one);
+                    (armed, has_worked) = (Some(one), true);
                     // Starts that came while another one was recorded are over.
                     while from.try_recv().is_ok() {}
                 }
