@@ -44,6 +44,10 @@ const LOOK: Duration = Duration::from_millis(500);
 const MOST_YOUNG: usize = 64;
 /// Starts that are told to a thread and not yet taken.
 const QUEUE: usize = 64;
+/// A recorder that has waited for so long lets go of the code that lessons ran, 13 MB: the next one may be days away. Not
+/// at once: behind an emptied cache it would have to read its own code first, and come too late for short programs (2 to
+/// 7 of 27 learnt; 22 to 27 with it).
+const IDLE: Nanos = Nanos(120_000_000_000);
 /// After a recorder could not be armed.
 const REFUSED: Nanos = Nanos(600_000_000_000);
 /// A start that was heard of.
@@ -394,16 +398,11 @@ impl Inner {
 /// Keeps a recorder armed while something is to be learnt, and records what comes, until the service ends.
 fn learn(inner: &Inner, from: &Receiver<Young>, to: &SyncSender<Recorded>) {
     let (mut armed, mut rests_until): (Option<Armed>, Nanos) = (None, Nanos(0));
-    let (mut spare, mut has_worked) = (Spare::default(), false);
+    let (mut spare, mut worked): (Spare, Option<Nanos>) = (Spare::default(), None);
     while !inner.ends() {
         if !inner.is_recorder_wanted() {
             armed = None;
-            if std::mem::take(&mut has_worked) {
-                spare = Spare::default();
-                // The next lesson may be days away. Not while a recorder waits: it must not wait for its own code.
-                cold_sys::heap::give_back();
-                cold_sys::own_code::give_back();
-            }
+            spare = Spare::default();
         } else if armed.is_none() && monotonic() >= rests_until {
             let before = thread_cpu();
             match Armed::new(&spare) {
@@ -411,7 +410,7 @@ fn learn(inner: &Inner, from: &Receiver<Young>, to: &SyncSender<Recorded>) {
                     // Loading took tens of MB, and it may wait for days.
                     cold_sys::heap::give_back();
                     inner.told().0 = None;
-                    (armed, has_worked) = (Some(one), true);
+                    (armed, worked) = (Some(one), Some(monotonic()));
                     // Starts that came while another one was recorded are over.
                     while from.try_recv().is_ok() {}
                 }
@@ -421,6 +420,10 @@ fn learn(inner: &Inner, from: &Receiver<Young>, to: &SyncSender<Recorded>) {
                 }
             }
             inner.candidates().spent(thread_cpu().saturating_sub(before), monotonic());
+        }
+        if worked.is_some_and(|at| monotonic().saturating_sub(at) >= IDLE) {
+            worked = None;
+            cold_sys::own_code::give_back();
         }
         match armed {
             Some(_) => inner.await_wanted(),
