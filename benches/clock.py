@@ -4,9 +4,12 @@
 
 Writes its table into docs/concepts/dependency-clock.md with --write. Root only (it sets read_ahead_kb of the disk and
 puts it back). usage: benches/clock.py [--write] [--of PREFIX] DISK -- COMMAND…   (DISK as in /sys/block)
+
+With --disks the same on test disks, several starts of each kind: COLD=… benches/clock.py --disks fast,cloud --subjects node
 """
 
 import argparse
+import json
 import pathlib
 import statistics
 import subprocess
@@ -14,8 +17,13 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benches"))
+import simulate  # noqa: E402
+
 PAGE = ROOT / "docs/concepts/dependency-clock.md"
-BEGIN, END = "<!-- benches/clock.py writes this -->\n", "<!-- end -->"
+ON_ONE = "<!-- benches/clock.py writes this -->\n", "<!-- end -->"
+ON_DISKS = "<!-- benches/clock.py --disks writes this -->\n", "<!-- end of it -->"
+HEAD = ["start", "ready, ms", "by the clock", "pages", "wall clock", "dependency clock", "the same, scaled"]
 STARTS = [("warm", None), ("warm", None), ("cold", 128), ("cold", 128), ("cold", 0), ("cold", 8192)]
 
 
@@ -37,14 +45,114 @@ def spread(differences, ready):
     return f"{statistics.median(differences):.1f} and {differences[len(differences) * 9 // 10]:.1f} %"
 
 
+def compared(rows, reference, reference_ready):
+    """Cells of a table: of each (name, starts) by the wall clock and by this one, as it is and scaled, the middle start of
+    several; each start is a (ready, pages) from `needs`."""
+    def cells(ready, pages):
+        both = [(pages[k], reference[k]) for k in pages if k in reference]
+        scale = reference_ready / ready[0]
+        return [ready[1], ready[0], len(both), [p[1] - r for p, r in both], [p[0] - r for p, r in both],
+                [p[0] * scale - r for p, r in both]]
+
+    for name, starts in rows:
+        middle = sorted((cells(*start) for start in starts), key=lambda c: statistics.fmean(map(abs, c[4])))[len(starts) // 2]
+        wall, clock, pages, *differences = middle
+        yield [name, f"{wall:.0f}", f"{clock:.0f}", f"{pages:,}", *(spread(d, reference_ready) for d in differences)]
+
+
+class Disks(simulate.Bench):
+    """The same on test disks, with the subjects of benches/simulate.py."""
+
+    def starts(self, chosen):
+        for preset in self.options.disks.split(","):
+            rest = {name: argv for name, argv in chosen.items() if f"clock {preset} {name}" not in self.results}
+            if rest and not self.over():
+                self.on(preset, rest, lambda disk: self.record_all(disk, rest))
+
+    def record_all(self, disk, rest):
+        for name, argv in rest.items():
+            if self.over():
+                return
+            print(f"clock: {disk.preset}: {name}", file=sys.stderr)
+            simulate.subjects.settle(argv, self.environment)
+            times = {}
+            for state, ahead in dict.fromkeys(STARTS):
+                self.knob(disk).write_text(str(ahead or 128))
+                for _ in range(self.options.repeat):
+                    at = self.work / "start.cold"
+                    self.cold("trace", "--overwrite", "--state", state, "--evict", "files", "--no-stacks", "-o", at, "--", *argv)
+                    ready, pages = needs(at, self.options.of)
+                    pages = [[path, page, *times] for (path, page), times in pages.items()]
+                    times.setdefault(f"{state}, {ahead} KiB" if ahead is not None else state, []).append([ready, pages])
+            kept = self.work / f"{disk.preset}-{name}.json"
+            kept.write_text(json.dumps(times))
+            self.keep(f"clock {disk.preset} {name}", str(kept))
+
+    def tables(self, chosen):
+        for name in chosen:
+            rows, warm = [], []
+            for preset in self.options.disks.split(","):
+                kept = self.results.get(f"clock {preset} {name}")
+                for state, starts in json.loads(pathlib.Path(kept).read_text()).items() if kept else []:
+                    starts = [(ready, {(path, page): (need, wall) for path, page, need, wall in pages}) for ready, pages in starts]
+                    rows.append((f"{preset}, {state}", starts))
+                    warm += starts if state == "warm" else []
+            if not warm:
+                continue
+            pages = set.intersection(*(set(pages) for _, pages in warm))
+            reference = {page: statistics.median(pages_[page][0] for _, pages_ in warm) for page in pages}
+            ready = statistics.median(ready[0] for ready, _ in warm)
+            yield name, list(compared(rows, reference, ready))
+
+
+def on_disks(given):
+    given.work.mkdir(mode=0o700, parents=True, exist_ok=True)
+    bench = Disks(given)
+    chosen = simulate.subjects.make(bench.run, given.subjects.split(","))
+    bench.starts(chosen)
+    text = (f"Linux {subprocess.run(['uname', '-r'], capture_output=True, text=True).stdout.strip()}, pages of files below "
+            f"{given.of}; differences from the median of the warm starts on all these disks as parts of its ready: median, and "
+            f"what nine tenths of the pages keep; the middle one of {given.repeat} starts.\n")
+    head = ["disk, start", *HEAD[1:]]
+    for name, rows in bench.tables(chosen):
+        text += f"\n`{name}`:\n\n" + table(head, rows) + "\n"
+    return text
+
+
+def table(head, rows):
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the table into the documentation")
     parser.add_argument("--of", default="/usr", help="only pages of files below this")
     parser.add_argument("--cold", default=None, help="the release build to use")
-    parser.add_argument("disk")
+    parser.add_argument("--disks", help="these test disks instead, separated by commas (COLD=, as benches/simulate.py has it)")
+    parser.add_argument("--subjects", default="python3,node,firefox-esr", help="what is started on them")
+    parser.add_argument("--repeat", type=int, default=3, help="starts of each kind on them")
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/var/tmp/cold-clock-bench"))
+    parser.add_argument("--max-time", type=float, default=0, help="seconds until no further program is begun")
+    parser.add_argument("disk", nargs="?")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     given = parser.parse_args()
+    if given.disks:
+        put(on_disks(given), ON_DISKS, given.write)
+    elif given.disk:
+        put(on_one(given), ON_ONE, given.write)
+    else:
+        parser.error("DISK -- COMMAND…, or --disks")
+
+
+def put(text, between, write):
+    if not write:
+        return print(text)
+    begin, end = between
+    head, _, rest = PAGE.read_text().partition(begin)
+    PAGE.write_text(head + begin + "\n" + text + "\n" + end + rest.partition(end)[2])
+
+
+def on_one(given):
     cold = given.cold or max(ROOT.glob("target/*/release/cold"), key=lambda p: p.stat().st_mtime)
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     knob = pathlib.Path(f"/sys/block/{given.disk}/queue/read_ahead_kb")
@@ -58,28 +166,15 @@ def main():
                 trace = [cold, "trace", "--state", state, "--evict", "files", "--no-stacks", "-o", recording, "--"]
                 subprocess.run(trace + command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 ready, pages = needs(recording, given.of)
-                first = first or (ready, pages)
-                both = [(pages[k], first[1][k][0]) for k in pages if k in first[1]]
-                scale = first[0][0] / ready[0]
+                first = first or (ready, {page: need for page, (need, _) in pages.items()})
                 name = state if ahead is None else f"{state}, {ahead} KiB"
-                rows.append([name, f"{ready[1]:.0f}", f"{ready[0]:.0f}", f"{len(both):,}",
-                             spread([p[1] - f for p, f in both], first[0][0]),
-                             spread([p[0] - f for p, f in both], first[0][0]),
-                             spread([p[0] * scale - f for p, f in both], first[0][0])])
+                rows += compared([(name, [(ready, pages)])], first[1], first[0][0])
                 print(rows[-1], file=sys.stderr)
         finally:
             knob.write_text(before)
-    head = ["start", "ready, ms", "by the clock", "pages", "wall clock", "dependency clock", "the same, scaled"]
-    table = ["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]]
-    text = (f"`{' '.join(command)}`, Linux {subprocess.run(['uname', '-r'], capture_output=True, text=True).stdout.strip()}"
+    return (f"`{' '.join(command)}`, Linux {subprocess.run(['uname', '-r'], capture_output=True, text=True).stdout.strip()}"
             f", pages of files below {given.of}; differences from the first start as parts of its ready: median, and what "
-            "nine tenths of the pages keep.\n\n" + "\n".join(table) + "\n")
-    if given.write:
-        page = PAGE.read_text()
-        head_, _, rest = page.partition(BEGIN)
-        PAGE.write_text(head_ + BEGIN + "\n" + text + "\n" + END + rest.partition(END)[2])
-    else:
-        print(text)
+            "nine tenths of the pages keep.\n\n" + table(HEAD, rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -259,6 +259,7 @@ impl<'a> Engine<'a> {
         let (mut at, end) = (step.offset, step.offset.saturating_add(all));
         while at < end {
             if (work.is_enough)() {
+                self.bytes.fetch_sub(end.saturating_sub(at), Ordering::Relaxed);
                 return self.stop();
             }
             let bytes = self.limits.chunk.min(end - at);

@@ -347,7 +347,8 @@ impl Inner {
                     format!("of its last start ({took}) {missed} were over when its pages began to be seen");
                 candidates.rests(&Name::of(key), why, now);
             }
-            Lesson::Checked(..) | Lesson::Other => {}
+            Lesson::Checked(key, _) => candidates.forget(&Name::of(key)),
+            Lesson::Other => {}
         }
         drop(candidates);
         if let Lesson::Checked(key, check) = lesson {
