@@ -9,7 +9,6 @@ With --disks the same on test disks, several starts of each kind: COLD=… bench
 """
 
 import argparse
-import json
 import pathlib
 import statistics
 import subprocess
@@ -75,26 +74,23 @@ class Disks(simulate.Bench):
                 return
             print(f"clock: {disk.preset}: {name}", file=sys.stderr)
             simulate.subjects.settle(argv, self.environment)
-            times = {}
+            made = {}
             for state, ahead in dict.fromkeys(STARTS):
-                self.knob(disk).write_text(str(ahead or 128))
-                for _ in range(self.options.repeat):
-                    at = self.work / "start.cold"
+                self.knob(disk).write_text("128" if ahead is None else str(ahead))
+                for n in range(self.options.repeat):
+                    kind = f"{state}, {ahead} KiB" if ahead is not None else state
+                    at = self.work / f"{disk.preset}-{name}-{kind}-{n}.cold".replace(" ", "")
                     self.cold("trace", "--overwrite", "--state", state, "--evict", "files", "--no-stacks", "-o", at, "--", *argv)
-                    ready, pages = needs(at, self.options.of)
-                    pages = [[path, page, *times] for (path, page), times in pages.items()]
-                    times.setdefault(f"{state}, {ahead} KiB" if ahead is not None else state, []).append([ready, pages])
-            kept = self.work / f"{disk.preset}-{name}.json"
-            kept.write_text(json.dumps(times))
-            self.keep(f"clock {disk.preset} {name}", str(kept))
+                    made.setdefault(kind, []).append(str(at))
+            # They are read later: on this disk is nothing but what the programs need.
+            self.keep(f"clock {disk.preset} {name}", made)
 
     def tables(self, chosen):
         for name in chosen:
             rows, warm = [], []
             for preset in self.options.disks.split(","):
-                kept = self.results.get(f"clock {preset} {name}")
-                for state, starts in json.loads(pathlib.Path(kept).read_text()).items() if kept else []:
-                    starts = [(ready, {(path, page): (need, wall) for path, page, need, wall in pages}) for ready, pages in starts]
+                for state, made in self.results.get(f"clock {preset} {name}", {}).items():
+                    starts = [needs(at, self.options.of) for at in made]
                     rows.append((f"{preset}, {state}", starts))
                     warm += starts if state == "warm" else []
             if not warm:
