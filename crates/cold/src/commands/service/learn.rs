@@ -340,14 +340,13 @@ impl Inner {
         let mut candidates = self.candidates();
         candidates.spent(cpu, now);
         match lesson {
-            Lesson::Learnt(key) => candidates.forget(&Name::of(key)),
+            Lesson::Learnt(key) | Lesson::Checked(key, _) => candidates.forget(&Name::of(key)),
             Lesson::Failed(key, why) => candidates.failed(&Name::of(key), why.clone(), now),
             Lesson::Missed { key, missed, took } => {
                 let why =
                     format!("of its last start ({took}) {missed} were over when its pages began to be seen");
                 candidates.rests(&Name::of(key), why, now);
             }
-            Lesson::Checked(key, _) => candidates.forget(&Name::of(key)),
             Lesson::Other => {}
         }
         drop(candidates);
