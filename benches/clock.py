@@ -10,6 +10,7 @@ With --disks the same on test disks, several starts of each kind: COLD=… bench
 
 import argparse
 import pathlib
+import platform
 import statistics
 import subprocess
 import sys
@@ -106,7 +107,7 @@ def on_disks(given):
     bench = Disks(given)
     chosen = simulate.subjects.make(bench.run, given.subjects.split(","))
     bench.starts(chosen)
-    text = (f"Linux {subprocess.run(['uname', '-r'], capture_output=True, text=True).stdout.strip()}, pages of files below "
+    text = (f"Linux {platform.release()}, pages of files below "
             f"{given.of}; differences from the median of the warm starts on all these disks as parts of its ready: median, and "
             f"what nine tenths of the pages keep; the middle one of {given.repeat} starts.\n")
     head = ["disk, start", *HEAD[1:]]
@@ -168,7 +169,7 @@ def on_one(given):
                 print(rows[-1], file=sys.stderr)
         finally:
             knob.write_text(before)
-    return (f"`{' '.join(command)}`, Linux {subprocess.run(['uname', '-r'], capture_output=True, text=True).stdout.strip()}"
+    return (f"`{' '.join(command)}`, Linux {platform.release()}"
             f", pages of files below {given.of}; differences from the first start as parts of its ready: median, and what "
             "nine tenths of the pages keep.\n\n" + table(HEAD, rows) + "\n")
 

@@ -139,7 +139,7 @@ pub fn waste(plan: &Plan, recording: &Recording, launcher: &[PathBuf]) -> Option
 }
 
 /// What a start did not need of the files that its plan reads, whether they came by the plan or were there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Unneeded {
     /// In the steps, without metadata, whose use nobody sees.
     pub planned: Bytes,

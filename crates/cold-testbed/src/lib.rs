@@ -10,6 +10,7 @@ pub mod faults;
 mod fake;
 mod need;
 mod programs;
+mod readers;
 mod wait;
 pub mod ways;
 
@@ -17,4 +18,5 @@ pub use disk::SlowDisk;
 pub use fake::FakeTree;
 pub use need::{need, need_root};
 pub use programs::{executable, launcher, subject};
+pub use readers::beside_readers;
 pub use wait::{PATIENCE, attempts, until};

@@ -30,15 +30,13 @@ fn nothing_is_known_without_a_service_and_a_history() {
 
 pub(crate) mod root {
     use std::fs;
-    use std::os::unix::fs::{FileExt, OpenOptionsExt};
     use std::process::Command;
-    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 
     use cold_plan::Store;
     use cold_sys::procfs::ProcFs;
     use cold_testbed::disk::{FileSystem, Options, Preset};
-    use cold_testbed::needs_root;
+    use cold_testbed::{beside_readers, needs_root};
     use rustix::process::Signal;
     use serde_json::Value;
 
@@ -437,7 +435,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         "other".clone_into(&mut other.key.scenario);
         store.save(&other).unwrap();
         s.begin(&["--control-every", "0"]);
-        beside_a_reader(&data(s.w.slow.mount_point().join("others"), 4 << 20), || {
+        beside_readers(&data(s.w.slow.mount_point().join("others"), 4 << 20), 1, || {
             until("tasks have waited for a disk half of the time", || {
                 let waits = ProcFs::default().pressure("io").unwrap().some.avg10;
                 (waits >= 50.0).then_some(())
@@ -462,28 +460,5 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         let why = s.cold(&["why", "cold-subject", "--json"]).run().expect(0).json();
         assert!(why["starts"][0]["bytes"].as_u64().unwrap() > 0, "{why}");
         s.end();
-    }
-
-    /// Reads a file past the cache, one request at a time, while `work` runs.
-    fn beside_a_reader(path: &std::path::Path, work: impl FnOnce()) {
-        let stop = AtomicBool::new(false);
-        let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
-        let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).unwrap();
-        let read = || {
-            let mut buffer = vec![0_u8; 8192];
-            let at = buffer.as_ptr().align_offset(4096);
-            while !stop.load(Ordering::Relaxed) {
-                file.read_exact_at(&mut buffer[at..at + 4096], 0).unwrap();
-            }
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(read);
-            // Else a failed test would wait for the reader.
-            let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            stop.store(true, Ordering::Relaxed);
-            if let Err(failed) = worked {
-                std::panic::resume_unwind(failed);
-            }
-        });
     }
 }

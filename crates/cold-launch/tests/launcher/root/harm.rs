@@ -1,17 +1,15 @@
 //! Never harmful: a group with too little memory, a busy disk. The witness is what was read, and what the
 //! launcher says; not the time, which belongs to the machine.
 
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_model::Bytes;
 use cold_plan::plan::{Gate, Identity};
 use cold_sys::cgroup::Hierarchies;
 use cold_sys::procfs::ProcFs;
 use cold_testbed::disk::Preset;
-use cold_testbed::{SlowDisk, attempts};
+use cold_testbed::{SlowDisk, attempts, beside_readers};
 
 use super::slow_plan;
 use crate::world::{
@@ -111,31 +109,6 @@ fn a_group_with_less_memory_than_the_plan_gets_half_of_its_room_or_nothing() {
     });
 }
 
-/// Keeps a file's disk busy with eight scattered reads at a time while `work` runs.
-fn beside_readers<T>(path: &Path, work: impl FnOnce() -> T) -> T {
-    let stop = AtomicBool::new(false);
-    let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).expect("open");
-    let pages = file.metadata().expect("stat").len() / 4096;
-    let read = |mut place: u64| {
-        let mut buffer = vec![0_u8; 8192];
-        let at = buffer.as_ptr().align_offset(4096);
-        while !stop.load(Ordering::Relaxed) {
-            place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            file.read_at(&mut buffer[at..at + 4096], (place >> 20) % pages * 4096).expect("read");
-        }
-    };
-    std::thread::scope(|scope| {
-        for n in 0..8 {
-            let read = &read;
-            scope.spawn(move || read(n));
-        }
-        let done = work();
-        stop.store(true, Ordering::Relaxed);
-        done
-    })
-}
-
 #[test]
 fn a_busy_disk_is_left_to_those_who_wait_for_it() {
     cold_testbed::needs_root!();
@@ -147,7 +120,7 @@ fn a_busy_disk_is_left_to_those_who_wait_for_it() {
     let mut p = plan();
     add_whole(&mut p, &data, false);
     save(&p, &at);
-    beside_readers(&others, || {
+    beside_readers(&others, 8, || {
         // The kernel's average over 10 s has to rise first; until then it is followed.
         cold_testbed::until("the disk is called busy", || {
             evict(&data);

@@ -50,6 +50,7 @@ const QUEUE: usize = 64;
 const IDLE: Nanos = Nanos(120_000_000_000);
 /// After a recorder could not be armed.
 const REFUSED: Nanos = Nanos(600_000_000_000);
+
 /// A start that was heard of.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Young {

@@ -1,6 +1,5 @@
 //! What is done for one start: a thread of the pool looks at it, reads ahead, watches, writes down.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -75,7 +74,6 @@ pub(crate) struct FollowedPlan {
     pub(crate) name: Name,
     /// The plan's number.
     pub(crate) plan: u64,
-    pub(crate) executable: PathBuf,
     pub(crate) pid: i32,
     pub(crate) at: Nanos,
 }
@@ -261,9 +259,9 @@ impl FollowedStart<'_> {
         match what {
             What::Followed => {
                 self.shared.counts().tally.followed += 1;
-                let (name, executable) = (Name::of(held.key()), held.key().executable.clone());
+                let name = Name::of(held.key());
                 let Job { pid, at, .. } = *self.job;
-                self.shared.add_followed(FollowedPlan { name, plan: held.id(), executable, pid, at });
+                self.shared.add_followed(FollowedPlan { name, plan: held.id(), pid, at });
             }
             What::Control => self.shared.counts().tally.controls += 1,
             What::Common => self.shared.counts().tally.common += 1,

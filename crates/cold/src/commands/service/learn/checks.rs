@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use cold_launch::{Held, Skip, Weather};
+use cold_model::path_text;
 use cold_plan::plan::Key;
 use cold_sys::exec_watch::ExecWatch;
 
@@ -17,7 +18,7 @@ const ATTEMPTS: u32 = 3;
 /// By name, which plan was checked, or how often that was tried.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
-    /// None: nobody has asked the history yet.
+    /// None: nobody has asked the history yet, which then tells what came of lessons until then.
     known: Option<HashMap<Name, Known>>,
 }
 
@@ -41,13 +42,15 @@ impl Checks {
 
     /// A start of it was recorded, whatever comes of that.
     pub(super) fn tried(&mut self, name: &Name) {
-        if let Some(known) = self.known.get_or_insert_default().get_mut(name) {
+        if let Some(known) = self.known.as_mut().and_then(|known| known.get_mut(name)) {
             known.left = known.left.saturating_sub(1);
         }
     }
 
     fn is_checked(&mut self, name: Name, plan: u64) {
-        self.known.get_or_insert_default().insert(name, Known { plan, left: 0 });
+        if let Some(known) = self.known.as_mut() {
+            known.insert(name, Known { plan, left: 0 });
+        }
     }
 }
 
@@ -84,12 +87,12 @@ impl Inner {
                 rows.into_iter().filter_map(|row| Some((row.name, Known { plan: row.check?.plan, left: 0 })));
             self.checks().known = Some(known.collect());
         }
-        for FollowedPlan { name, plan, executable, pid, at } in followed {
+        for FollowedPlan { name, plan, pid, at } in followed {
             if !self.checks().wants(&name, plan) {
                 continue;
             }
+            let files = ExecWatch::ids_of(&path_text::decode(&name.executable)).unwrap_or_default();
             self.candidates().is_to_be_checked(name);
-            let files = ExecWatch::ids_of(&executable).unwrap_or_default();
             let young = files.iter().map(|file| Young { pid, at, file: *file, before: None });
             self.await_next(&files, young);
         }
@@ -104,6 +107,9 @@ mod tests {
     fn a_plan_is_checked_once_and_tried_three_times() {
         let name = |n: &str| Name { executable: n.to_owned(), script: None, scenario: "default".to_owned() };
         let mut checks = Checks::default();
+        checks.tried(&name("a"));
+        checks.is_checked(name("a"), 1);
+        assert!(checks.known.is_none(), "the history is still to be asked");
         assert!(checks.wants(&name("a"), 1));
         for _ in 0..ATTEMPTS {
             assert!(checks.wants(&name("a"), 1));
