@@ -5,12 +5,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use cold_model::Nanos;
+use cold_model::pages::Range;
 use cold_plan::format::View;
 use cold_plan::plan::{FileKind, Gate, Op, Step};
 use cold_sys::readahead::{await_page, read_ahead};
 use cold_sys::shared::SharedWords;
 use cold_sys::time::monotonic;
 
+use crate::brought::Brought;
 use crate::files::Files;
 use crate::flight::Window;
 use crate::guard;
@@ -88,8 +90,8 @@ pub(crate) struct Engine<'a> {
     stale: AtomicU64,
     /// Nanoseconds; 0: no call yet.
     first: AtomicU64,
-    /// Steps that were asked for, where only absent ones are.
-    asked: Mutex<Vec<Step>>,
+    /// Steps that were asked for, where only absent ones are, and their absent pages as far as the kernel tells.
+    asked: Mutex<Vec<(Step, Vec<Range>)>>,
 }
 
 /// Which steps a thread does.
@@ -246,15 +248,18 @@ impl<'a> Engine<'a> {
             }
             return self.critical_done(u32::from(step.critical));
         };
-        if self.limits.absent_only && guard::is_cached(self.view, &file, step) {
+        let absent = self.limits.absent_only.then(|| guard::absent_runs(self.view, &file, step));
+        if let Some(Some(runs)) = &absent
+            && runs.is_empty()
+        {
             return self.critical_done(u32::from(step.critical));
         }
         if self.bytes.fetch_add(all, Ordering::Relaxed) + all > self.limits.bytes {
             self.bytes.fetch_sub(all, Ordering::Relaxed);
             return self.stop();
         }
-        if self.limits.absent_only {
-            self.asked().push(step);
+        if let Some(absent) = absent {
+            self.asked().push((step, absent.unwrap_or_default()));
         }
         let (mut at, end) = (step.offset, step.offset.saturating_add(all));
         while at < end {
@@ -280,7 +285,14 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn asked(&self) -> std::sync::MutexGuard<'_, Vec<Step>> {
+    /// What was read into memory, where only absent steps are asked for.
+    pub(crate) fn brought(&self) -> Brought {
+        let mut brought = Brought::default();
+        self.asked().iter().for_each(|(step, runs)| brought.add(step.file, runs));
+        brought
+    }
+
+    fn asked(&self) -> std::sync::MutexGuard<'_, Vec<(Step, Vec<Range>)>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -292,7 +304,7 @@ impl<'a> Engine<'a> {
     /// takes about 1 µs a page, while nobody waits.
     pub(crate) fn touch(&self) {
         let page = cold_sys::page::page_size();
-        for step in self.asked().iter() {
+        for (step, _) in self.asked().iter() {
             let Some(file) = self.files.get(step.file) else { continue };
             let end = step.offset.saturating_add(u64::from(step.bytes));
             for at in (step.offset..end).step_by(page as usize) {

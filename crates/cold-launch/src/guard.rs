@@ -9,7 +9,7 @@ mod weather;
 pub(crate) use busy::{Hunger, Waits, is_busy};
 pub(crate) use memory::room;
 pub use warm::Sample;
-pub(crate) use warm::{Look, is_cached, sample};
+pub(crate) use warm::{Look, absent_runs, sample};
 pub use weather::Weather;
 
 /// Which questions are asked.

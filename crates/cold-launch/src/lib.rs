@@ -6,6 +6,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
 
+mod brought;
 mod early;
 mod engine;
 mod files;
@@ -22,6 +23,7 @@ mod served;
 mod watch;
 mod wrappers;
 
+pub use brought::{Brought, Completed, Wanted};
 pub use engine::Tally;
 pub use guard::{Guards, Sample, Weather};
 pub use launch::{Decision, Explanation, explain, launch};

@@ -18,7 +18,9 @@ use cold_sys::procfs::Mount;
 use cold_sys::shared::SharedWords;
 use cold_sys::time::process_cpu;
 
+use crate::brought::{Brought, Completed, Wanted};
 use crate::engine::{Engine, Limits, Tally};
+use crate::files::Files;
 use crate::guard::Weather;
 use crate::load::PlanPlace;
 use crate::options::{Options, Skip};
@@ -134,6 +136,20 @@ impl Held {
         records.iter().filter(eligible).count() as u64
     }
 
+    /// Gives pages back that [`Prospect::complete`] brought, without those that anybody may want. Returns how many bytes
+    /// of memory are free for it.
+    pub fn give_back(&self, brought: &Brought, wanted: &Wanted, mounts: &[Mount]) -> Result<u64, Skip> {
+        let view = self.checked()?;
+        let places = Places::new(mounts, view.key().executable);
+        Ok(brought.give_back(view, &Files::new(view, &places, 1), wanted))
+    }
+
+    /// Its starts may have used what it reads.
+    pub fn want(&self, wanted: &mut Wanted) -> Result<(), Skip> {
+        wanted.add(self.checked()?);
+        Ok(())
+    }
+
     /// What can be done for a start now, by these mounts, this weather of late and with these limits: the same
     /// questions as in a launch, in the same order. An error says why not; [`Skip::Warm`] is the usual one.
     pub fn prospect(
@@ -222,24 +238,24 @@ impl Prospect<'_> {
     /// Reads ahead and returns when everything has been asked for, or `is_enough` says so, which is asked before each
     /// chunk. Called for what comes before it is known which plan a start has.
     pub fn read_until(&self, is_enough: &mut dyn FnMut() -> bool) -> Result<Tally, Skip> {
-        self.read_within(self.ungated(), is_enough)
+        Ok(self.read_within(self.ungated(), is_enough)?.tally)
     }
 
     /// The same for what may be there already: asks only for steps that lack a page, as far as the kernel tells, and
     /// returns when their pages have come and each was touched.
-    pub fn complete(&self) -> Result<Tally, Skip> {
+    pub fn complete(&self) -> Result<Completed, Skip> {
         self.read_within(Limits { absent_only: true, ..self.ungated() }, &mut || false)
     }
 
     /// By this thread: making another takes 30 to 60 µs before the first request, and the whole plan follows soon.
-    fn read_within(&self, limits: Limits, is_enough: &mut dyn FnMut() -> bool) -> Result<Tally, Skip> {
+    fn read_within(&self, limits: Limits, is_enough: &mut dyn FnMut() -> bool) -> Result<Completed, Skip> {
         let shared = SharedWords::new()?;
         let engine = Engine::new(self.view, &self.places, &shared, limits);
         let priority = cold_sys::detached::io_priority();
         engine.run_until(is_enough);
         engine.touch();
         cold_sys::detached::set_io_priority(priority);
-        Ok(engine.tally())
+        Ok(Completed { tally: engine.tally(), brought: engine.brought() })
     }
 
     /// Follows the plan, or for a `control` only watches, until the program has passed its mark; enters the start in

@@ -3,8 +3,9 @@
 //! By recency and frequency and no grander predictor: of 279 users, a learned model hit 0.8935 where least recently
 //! used hit 0.8900. Of equally likely programs those come first whose start gains most for the memory that they take
 //! (docs/benchmarks/service.md compares this rule with others). Only after something has emptied the cache (boot, a program that took all memory, a drop), into
-//! free memory only, while nothing waits. What is read so and not used is among the first that the kernel takes
-//! back: its pages lie on the inactive list, and one read of each does not move them from there.
+//! free memory only, while nothing waits. What is read so and not used is given back once memory is wanted ([`lacking`]).
+//! Where somebody takes memory faster than that is seen, it is among the first that the kernel takes: its pages lie on
+//! the inactive list, and one read of each does not move them from there.
 
 use cold_model::Nanos;
 
@@ -42,6 +43,11 @@ impl Uses {
     /// So many starts at a time before `now`.
     pub fn add_earlier(&mut self, starts: f64, ago: Nanos, now: Nanos) {
         self.add(starts * left(ago, HALF_LIFE), now);
+    }
+
+    /// When a start was added last; what the history told of counts as when it was told.
+    pub fn last(&self) -> Nanos {
+        self.at
     }
 
     /// How likely a program is to be started next, at `now`: recent and frequent starts count more.
@@ -105,6 +111,13 @@ pub(crate) fn order_by(all: &[Candidate], worth: impl Fn(&Candidate) -> f64) -> 
 /// for it, and no more than an eighth of all. Memory that others' cached files fill is not free.
 pub fn room(free: u64, total: u64) -> u64 {
     free.saturating_sub(total / 4).min(total / 8)
+}
+
+/// Bytes of what was read so to give back: once less than an eighth of all memory is free, what lacks to the quarter down
+/// to which is read. Between the two nothing is given back, so that what was read is not given back for a little that
+/// somebody takes, and read again.
+pub fn lacking(free: u64, total: u64) -> u64 {
+    if free < total / 8 { total / 4 - free } else { 0 }
 }
 
 /// What the machine says at one moment; counts since boot.
@@ -248,6 +261,14 @@ mod tests {
     #[test]
     fn a_quarter_of_the_memory_stays_free() {
         assert_eq!((room(900, 1000), room(300, 1000), room(200, 1000)), (125, 50, 0));
+    }
+
+    #[test]
+    fn memory_is_given_back_below_an_eighth_up_to_a_quarter() {
+        assert_eq!((lacking(250, 1000), lacking(125, 1000), lacking(124, 1000)), (0, 0, 126));
+        assert_eq!((lacking(0, 1000), lacking(0, 0)), (250, 0));
+        let free = 100 + lacking(100, 1000);
+        assert_eq!(room(free, 1000), 0, "and not read again for it");
     }
 
     #[test]

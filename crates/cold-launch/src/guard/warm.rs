@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use cold_model::pages::{Range, Runs};
 use cold_plan::format::View;
 use cold_plan::plan::{FileKind, Op, Step};
 use cold_sys::readahead::page_is_ready;
@@ -125,9 +126,21 @@ fn pages(view: View<'_>, files: &Files<'_>, step: Step) -> Option<Pages> {
     Some(Pages { all, absent: if is_cached { 0 } else { all }, by_reading: true })
 }
 
-/// All pages of the step are cached, on their way at least. Where the kernel does not tell, they are not.
-pub(crate) fn is_cached(view: View<'_>, file: &File, step: Step) -> bool {
-    counted(view, file, step).is_some_and(|pages| pages.absent == 0)
+/// Runs of pages of the step that are not cached, nor on their way; `None` where the kernel does not tell.
+pub(crate) fn absent_runs(view: View<'_>, file: &File, step: Step) -> Option<Vec<Range>> {
+    let pages = counted(view, file, step)?;
+    let page = cold_sys::page::page_size();
+    let all = step.offset / page..step.offset / page + pages.all;
+    if pages.absent == 0 {
+        return Some(Vec::new());
+    }
+    if pages.absent == pages.all {
+        return Some(vec![all]);
+    }
+    // A call for each page: nobody waits.
+    let is_absent =
+        |at: &u64| cachestat(file, at * page, page).is_ok_and(|s| s.is_some_and(|s| s.cached == 0));
+    Some(Runs::of(all.filter(is_absent).map(|at| at..at + 1).collect()).runs().to_vec())
 }
 
 /// As the kernel counts them; `None` where it does not tell.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use cold_launch::{Held, Options, Prospect, Skip, Weather};
+use cold_launch::{Completed, Held, Options, Prospect, Skip, Wanted, Weather};
 use cold_plan::Plan;
 use cold_plan::plan::Identity;
 use cold_sys::mapped::{MapKind, MappedFile};
@@ -106,7 +106,7 @@ fn what_is_completed_asks_for_the_steps_that_lack_a_page_and_no_others() {
     options.guards.warm = false;
     let completed = || {
         with_prospect(&plan, &options, |prospect| {
-            let tally = prospect.expect("can be read").complete().expect("read");
+            let tally = prospect.expect("can be read").complete().expect("read").tally;
             (tally.bytes, tally.gone)
         })
     };
@@ -144,6 +144,53 @@ fn reading_ends_before_the_chunk_from_which_on_it_is_enough() {
         assert_eq!((read(0), read(1), read(5)), ((0, 0), (1, STEP), (5, 5 * STEP)));
         assert_eq!(read(u32::MAX).1, 16 * STEP, "all of it");
     });
+}
+
+/// How many bytes of a range of the file are cached, in whole pages.
+fn cached(path: &Path, first: u64, end: u64) -> u64 {
+    let file = File::open(path).expect("open");
+    let stat = cold_sys::residency::cachestat(&file, first, end - first).expect("asked");
+    stat.expect("told").cached * cold_sys::page::page_size()
+}
+
+#[test]
+fn what_was_completed_is_given_back_where_it_was_absent_nobody_maps_it_and_nobody_wants_it() {
+    let dir = directory();
+    let data = file(&dir.path().join("data"), 4 * STEP);
+    let (mut plan, mut other) = (plan(), crate::world::plan());
+    add_whole(&mut plan, &data, false);
+    let identity = Identity::of(&std::fs::metadata(&data).expect("stat"), [0; 20]);
+    add(&mut other, &data, identity, &[(3 * STEP, STEP as u32)], false);
+    let mut options = Options::new(Vec::new());
+    options.guards.warm = false;
+    let mounts = ProcFs::default().mounts().expect("mounts");
+    let give_back = |completed: &Completed, wanted: &Wanted| {
+        let held = Held::made(&plan).expect("a plan");
+        held.give_back(&completed.brought, wanted, &mounts).expect("a plan")
+    };
+    let complete = || with_prospect(&plan, &options, |p| p.expect("can be read").complete().expect("read"));
+    evict(&data);
+    read(&data, STEP + 4096, STEP + 8192);
+    let completed = complete();
+    assert_eq!(cached(&data, 0, 4 * STEP), 4 * STEP);
+    let again = complete();
+    assert!(again.brought.is_empty() && !completed.brought.is_empty());
+    assert_eq!(give_back(&again, &Wanted::default()), 0, "all was there");
+
+    let opened = File::open(&data).expect("open");
+    let map = MappedFile::new(&opened, 4 * STEP, MapKind::default()).expect("mapped");
+    map.touch(0).expect("a page");
+    let mut wanted = Wanted::default();
+    Held::made(&other).expect("a plan").want(&mut wanted).expect("a plan");
+    let went = give_back(&completed, &wanted);
+    assert_eq!(went, 4 * STEP - cached(&data, 0, 4 * STEP), "it tells what went");
+    assert_eq!(cached(&data, 0, 4096), 4096, "mapped");
+    assert_eq!(cached(&data, STEP, 2 * STEP), 4096, "only what was there before");
+    assert_eq!(cached(&data, 2 * STEP, 3 * STEP), 0);
+    assert_eq!(cached(&data, 3 * STEP, 4 * STEP), STEP, "wanted");
+    drop(map);
+    give_back(&completed, &Wanted::default());
+    assert_eq!(cached(&data, 0, 4 * STEP), 4096);
 }
 
 /// How many pages of the file, all of which are cached, were read by a call since they came (`KPF_REFERENCED`), and how
@@ -187,7 +234,7 @@ fn pages_that_were_completed_are_touched_by_a_processor() {
     cold_sys::readahead::read_ahead(&File::open(&data).expect("open"), 0, 4 * STEP).expect("asked");
     assert_eq!(read_by_calls(&data).0, 0, "only asked for");
     evict(&data);
-    let tally = with_prospect(&plan, &options, |p| p.expect("can be read").complete().expect("read"));
+    let tally = with_prospect(&plan, &options, |p| p.expect("can be read").complete().expect("read").tally);
     assert_eq!(tally.bytes, 4 * STEP);
     let (touched, all) = read_by_calls(&data);
     assert_eq!(touched, all);

@@ -6,6 +6,7 @@ mod history;
 mod keep;
 mod learn;
 mod lesson;
+mod loans;
 mod notify;
 mod place;
 mod programs;

@@ -56,7 +56,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
     }
 
     impl Served {
-        fn new() -> Self {
+        pub(crate) fn new() -> Self {
             let w = World::new(Preset::Cloud);
             w.learn();
             Self { w, service: None }
@@ -73,7 +73,11 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
             self.begin_learning(&[&["--no-learn"], options].concat());
         }
         pub(crate) fn begin_learning(&mut self, options: &[&str]) {
-            self.service = Some(self.cold(&[&["run"], options].concat()).start());
+            self.begin_by(|run| run, options);
+        }
+        /// As `around` has the command be started.
+        pub(crate) fn begin_by(&mut self, around: impl FnOnce(Cold) -> Cold, options: &[&str]) {
+            self.service = Some(around(self.cold(&[&["run"], options].concat())).start());
             until("the service answers", || (!self.status()["service"].is_null()).then_some(()));
         }
         pub(crate) fn end(&mut self) -> Ran {
@@ -97,7 +101,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
             self.faults(user)
         }
         /// Of a start with the cache as it is.
-        fn faults(&self, user: u32) -> u64 {
+        pub(crate) fn faults(&self, user: u32) -> u64 {
             let out = Command::new("/usr/bin/python3")
                 .args(["-c", FAULTS, &user.to_string()])
                 .args(self.w.program())
@@ -113,7 +117,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
             until("it is counted", || (self.count(what) > before).then_some(()));
             made
         }
-        fn starts_until(&self, what: &str, n: u64) {
+        pub(crate) fn starts_until(&self, what: &str, n: u64) {
             for _ in 0..60 {
                 if self.count(what) >= n {
                     return;
@@ -314,37 +318,6 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         let problem = s.status()["history"]["problem"].as_str().unwrap().to_owned();
         assert!(problem.contains("full"), "{problem}");
         s.end();
-    }
-
-    #[test]
-    fn what_was_started_often_is_read_again_while_nothing_waits() {
-        needs_root!();
-        let _machine = alone();
-        let mut s = Served::new();
-        s.begin(&["--control-every", "0", "--no-keep"]);
-        s.starts_until("followed", 1);
-        s.end();
-        // The machine's own reclaim (DAMON) can take a page away between the reading and the start.
-        attempts(|| {
-            s.w.evict();
-            s.begin(&["--control-every", "0"]);
-            // It knows the program from its history. Others' work can put the rest off.
-            let end = Instant::now() + Duration::from_mins(3);
-            while s.status()["service"]["kept"]["plans"] == 0 {
-                assert!(Instant::now() < end, "never quiet: {}", s.status());
-                std::thread::sleep(Duration::from_millis(500));
-            }
-            // What is asked for last comes.
-            std::thread::sleep(Duration::from_millis(500));
-            // By the disk's log: a fault may wait for pages of other disks as well, of the C library, that others took away.
-            let mut faults = 0;
-            let reads = s.w.reads(|| faults = s.faults(0));
-            let told = s.status();
-            s.end();
-            check(reads.is_empty(), || {
-                format!("it reads {reads:?} from its disk; {faults} faults waited: {told}")
-            })
-        });
     }
 
     /// Their files have another file system number than their root: events cannot name them by handle.

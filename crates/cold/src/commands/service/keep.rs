@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use cold_launch::{Held, Options, Skip, Tally};
+use cold_launch::{Completed, Held, Options, Skip};
 use cold_model::{Bytes, Nanos, path_text};
 use cold_service::keep::{self, Candidate, Facts, Keeper, Uses, Why};
 use cold_sys::detached::{IoPriority, set_io_priority};
@@ -13,7 +13,8 @@ use cold_sys::time::monotonic;
 use serde::{Deserialize, Serialize};
 
 use super::history::{Entry, Name, Used};
-use super::programs::Program;
+use super::loans::Loans;
+use super::programs::{Planned, Program};
 use super::serve::{Shared, options};
 use super::status;
 use crate::words::plural;
@@ -41,13 +42,15 @@ pub(crate) struct Kept {
     /// Bytes asked for all times, by those too that a cold start cut short, which are no time, and of what had gone
     /// again behind them.
     pub(crate) all_bytes: u64,
+    /// Bytes of memory given back, of all times: what nobody had come for when memory was wanted.
+    pub(crate) given_back: u64,
 }
 
 /// Looks until the process ends, writes down when something has emptied the cache, and reads then where it may.
 pub(crate) fn run(shared: &Shared, may_read: bool) {
     // Whoever wants something goes first, where the disk's scheduler knows classes.
     set_io_priority(IoPriority::NOBODY_WAITS);
-    let (proc, mut keeper) = (ProcFs::default(), Keeper::default());
+    let (proc, mut keeper, mut loans) = (ProcFs::default(), Keeper::default(), Loans::default());
     let mut judged: Option<Instant> = None;
     loop {
         std::thread::sleep(LOOK);
@@ -55,6 +58,7 @@ pub(crate) fn run(shared: &Shared, may_read: bool) {
             judged = Some(Instant::now());
             judge(shared);
         }
+        give_back(&proc, shared, &mut loans);
         let Some(facts) = facts(&proc, shared) else { continue };
         if keeper.tells_emptied(facts) {
             let detail = "dropped or reclaimed".to_owned();
@@ -62,7 +66,7 @@ pub(crate) fn run(shared: &Shared, may_read: bool) {
         }
         let rests = shared.rests();
         let Some(why) = keeper.is_time(facts, monotonic()) else { continue };
-        if !may_read || (!rests && read_all(&proc, shared, why)) {
+        if !may_read || (!rests && read_all(&proc, shared, why, &mut loans)) {
             // What this reading itself moved is no reason for another one.
             keeper.has_read(why, self::facts(&proc, shared).unwrap_or(facts), monotonic());
         }
@@ -97,15 +101,15 @@ fn facts(proc: &ProcFs, shared: &Shared) -> Option<Facts> {
 }
 
 /// Whether it came to an end: a cold start, or a pause, goes first.
-fn read_all(proc: &ProcFs, shared: &Shared, why: Why) -> bool {
+fn read_all(proc: &ProcFs, shared: &Shared, why: Why, loans: &mut Loans) -> bool {
     let programs = shared.machine().programs.clone();
     let now = monotonic();
     let of = |p: &Arc<Program>| Candidate { score: p.uses().score(now), bytes: p.reads };
     let all: Vec<Candidate> = programs.iter().map(of).collect();
     let mut kept = Kept::default();
     let likely = keep::order(&all).into_iter().filter_map(|i| programs.get(i));
-    let plans: Vec<_> = likely.flat_map(own_plans).collect();
-    for planned in plans {
+    let plans: Vec<_> = likely.flat_map(|program| own_plans(program).map(move |p| (program, p))).collect();
+    for (program, planned) in plans {
         if shared.busy.load(Ordering::Relaxed) > 0 || shared.rests() {
             shared.counts().tally.kept.all_bytes += kept.bytes;
             return false;
@@ -115,16 +119,18 @@ fn read_all(proc: &ProcFs, shared: &Shared, why: Why) -> bool {
             break;
         }
         // What cannot be followed now is no loss: its start is followed, or not, by itself.
-        if let Ok(tally) = read(planned.whole(), room, shared) {
+        let at = monotonic();
+        if let Ok(completed) = read(planned.whole(), room, shared) {
             kept.plans += 1;
-            kept.bytes += tally.bytes;
+            kept.bytes += completed.tally.bytes;
+            loans.add(program, &planned, at, completed.brought);
         }
     }
     let mut counts = shared.counts();
     let before = counts.tally.kept;
-    let all_bytes = before.all_bytes + kept.bytes;
+    let (all_bytes, given_back) = (before.all_bytes + kept.bytes, before.given_back);
     counts.tally.kept = match why {
-        Why::Emptied => Kept { times: before.times + 1, all_bytes, ..kept },
+        Why::Emptied => Kept { times: before.times + 1, all_bytes, given_back, ..kept },
         Why::Again => Kept { all_bytes, ..before },
     };
     drop(counts);
@@ -136,19 +142,41 @@ fn read_all(proc: &ProcFs, shared: &Shared, why: Why) -> bool {
 }
 
 /// An interpreter's plans of scripts are counted with their scripts.
-fn own_plans(program: &Arc<Program>) -> impl Iterator<Item = Arc<super::programs::Planned>> {
+fn own_plans(program: &Arc<Program>) -> impl Iterator<Item = Arc<Planned>> {
     let has_script = program.script.is_some();
     let own = program.plans.iter().filter(move |p| p.held.key().script.is_some() == has_script);
     own.cloned().collect::<Vec<_>>().into_iter()
 }
 
 fn room(proc: &ProcFs) -> u64 {
-    let Ok(memory) = proc.meminfo() else { return 0 };
-    let of = |name: &str| memory.get(name).copied().unwrap_or(0);
-    keep::room(of("MemFree"), of("MemTotal"))
+    memory(proc).map_or(0, |(free, total)| keep::room(free, total))
 }
 
-fn read(held: &Held, room: u64, shared: &Shared) -> Result<Tally, Skip> {
+/// Bytes that are free, and all.
+fn memory(proc: &ProcFs) -> Option<(u64, u64)> {
+    let memory = proc.meminfo().ok()?;
+    Some((*memory.get("MemFree")?, *memory.get("MemTotal")?))
+}
+
+/// Also while it rests.
+fn give_back(proc: &ProcFs, shared: &Shared, loans: &mut Loans) {
+    if loans.is_empty() {
+        return;
+    }
+    let lacking = memory(proc).map_or(0, |(free, total)| keep::lacking(free, total));
+    if lacking == 0 {
+        return;
+    }
+    let machine = shared.machine().clone();
+    let (bytes, plans) = loans.give_back(lacking, &machine.programs, &machine.mounts);
+    if bytes > 0 {
+        shared.counts().tally.kept.given_back += bytes;
+        let detail = format!("{}, {}", plural(plans, "plan"), Bytes(bytes));
+        shared.recorder.add(Entry::Event { what: "given back", detail });
+    }
+}
+
+fn read(held: &Held, room: u64, shared: &Shared) -> Result<Completed, Skip> {
     let machine = shared.machine().clone();
     let mut options = Options { budget: Some(room), deadline: LONGEST, ..options() };
     // A plan of which nearly all is there lacks the rest all the same.

@@ -141,10 +141,11 @@ fn running(ui: &Ui, service: &Running) {
     if service.tally.kept.all_bytes > 0 {
         let (kept, times) = (&service.tally.kept, plural(service.tally.kept.times, "time"));
         ui.line(format!(
-            "  read before a start {times}, the last time {} of {}; {} in all",
+            "  read before a start {times}, the last time {} of {}; {} in all, {} given back",
             Bytes(kept.bytes),
             plural(kept.plans, "plan"),
             Bytes(kept.all_bytes),
+            Bytes(kept.given_back),
         ));
     }
     if let Some(learning) = &service.learning {
