@@ -77,6 +77,35 @@ fn left(passed: Nanos, half_life: Nanos) -> f64 {
 /// on an SSD with 1 GB/s.
 pub const BESIDES: u64 = 10 << 20;
 
+/// Keeping saves less than a start's spread where it saves less than this share of its computing.
+const PAYS: f64 = 0.05;
+
+/// What reading a plan, or most of it, told of its disks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Bytes of the whole plan.
+    pub plan: u64,
+    /// Bytes that were absent and asked for.
+    pub bytes: u64,
+    /// Until all of them had come.
+    pub took: Nanos,
+}
+
+impl Reading {
+    /// What a warm start saves, by [`BESIDES`]; `None` where less than half of the plan was read, which tells little.
+    pub fn saves(&self) -> Option<Nanos> {
+        let all = self.plan.max(1).saturating_add(BESIDES) as f64;
+        (self.bytes >= self.plan.div_ceil(2).max(1))
+            .then(|| Nanos((self.took.0 as f64 * all / self.bytes as f64) as u64))
+    }
+
+    /// What keeping it would save, where the disks are so fast that it does not pay for a start that computes so long;
+    /// 0 is unknown.
+    pub fn too_little(&self, computing: Nanos) -> Option<Nanos> {
+        self.saves().filter(|saves| (saves.0 as f64) < computing.0 as f64 * PAYS)
+    }
+}
+
 /// A program whose plans may be read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
@@ -144,9 +173,9 @@ pub enum Why {
     Again,
 }
 
-/// A reading that came to its end.
+/// Plans were read as far as they may be.
 #[derive(Debug, Clone, Copy)]
-struct Reading {
+struct Round {
     /// What the machine said behind it.
     facts: Facts,
     /// When it ended.
@@ -159,7 +188,7 @@ struct Reading {
 #[derive(Debug, Clone, Default)]
 pub struct Keeper {
     last: Option<(Facts, Nanos)>,
-    read: Option<Reading>,
+    read: Option<Round>,
     quiet_since: Option<Nanos>,
     /// It was told that something has emptied the cache since then.
     told: bool,
@@ -193,12 +222,12 @@ impl Keeper {
     /// What was wanted was read at `now`, for this reason, when these were the facts.
     pub fn has_read(&mut self, why: Why, facts: Facts, now: Nanos) {
         let before = self.read.filter(|_| why == Why::Again).map_or(0, |read| read.again + 1);
-        self.read = Some(Reading { facts, at: now, again: before });
+        self.read = Some(Round { facts, at: now, again: before });
         self.told = false;
     }
 }
 
-impl Reading {
+impl Round {
     fn may_have_gone(&self, now: Nanos) -> bool {
         self.again < AGAIN && now.saturating_sub(self.at) >= Nanos(REST.0 << self.again)
     }
@@ -261,6 +290,21 @@ mod tests {
     #[test]
     fn a_quarter_of_the_memory_stays_free() {
         assert_eq!((room(900, 1000), room(300, 1000), room(200, 1000)), (125, 50, 0));
+    }
+
+    #[test]
+    fn what_a_fast_disk_reads_soon_does_not_pay_for_a_start_that_computes_long() {
+        let ms = |ms: u64| Nanos(ms * 1_000_000);
+        let read = |bytes| Reading { plan: 40 << 20, bytes, took: ms(20) };
+        // 50 MiB at the rate of 2 GiB/s.
+        assert_eq!(read(40 << 20).saves(), Some(ms(25)));
+        assert_eq!(read(20 << 20).saves(), Some(ms(50)));
+        assert_eq!((read((20 << 20) - 1).saves(), read(0).saves()), (None, None), "too little was absent");
+        let of = |computing| read(40 << 20).too_little(computing);
+        assert_eq!((of(ms(499)), of(ms(501))), (None, Some(ms(25))));
+        assert_eq!(of(Nanos(0)), None, "unknown");
+        let nothing = Reading { plan: 0, bytes: 0, took: ms(1) };
+        assert_eq!(nothing.saves(), None);
     }
 
     #[test]

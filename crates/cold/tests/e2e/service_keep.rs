@@ -5,6 +5,9 @@ pub(crate) mod root {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
+    use cold_plan::Store;
+    use cold_sys::evict::{DropCaches, drop_caches};
+    use cold_sys::procfs::ProcFs;
     use cold_sys::residency::cachestat;
     use cold_testbed::needs_root;
     use serde_json::Value;
@@ -12,12 +15,12 @@ pub(crate) mod root {
     use crate::service::root::Served;
     use crate::support::*;
 
-    /// Reads a plan before its start; what the service says then. Others' work can put the rest off.
-    fn kept(s: &Served) -> Value {
+    /// What the service says once it has read for the nth time. Others' work can put that off.
+    fn kept(s: &Served, times: u64) -> Value {
         let end = Instant::now() + Duration::from_mins(3);
         loop {
             let told = s.status();
-            if told["service"]["kept"]["plans"] != 0 {
+            if told["service"]["kept"]["times"] == times {
                 return told;
             }
             assert!(Instant::now() < end, "never quiet: {told}");
@@ -43,7 +46,8 @@ pub(crate) mod root {
         attempts(|| {
             s.w.evict();
             s.begin(&["--control-every", "0"]);
-            kept(&s);
+            let told = kept(&s, 1);
+            assert_eq!(told["service"]["kept"]["too_fast"], 0, "a volume of 0.8 ms for each read: {told}");
             // What is asked for last comes.
             std::thread::sleep(Duration::from_millis(500));
             // By the disk's log: a fault may wait for pages of other disks as well, of the C library, that others took away.
@@ -86,7 +90,7 @@ pub(crate) mod root {
             tell_free(&memory, 60);
             let around = |run: Cold| run.after(&hidden).by("unshare", &["--mount", "--"]);
             s.begin_by(around, &["--no-learn", "--control-every", "0"]);
-            let told = kept(s);
+            let told = kept(s, 1);
             assert_eq!(told["service"]["kept"]["given_back"], 0, "{told}");
         };
         let given_back = |s: &Served| s.status()["service"]["kept"]["given_back"].as_u64().unwrap();
@@ -133,5 +137,30 @@ pub(crate) mod root {
                 format!("{before:?} bytes were cached, {left:?} are; it tells {went}")
             })
         });
+    }
+
+    #[test]
+    fn a_plan_whose_disks_are_so_fast_that_it_does_not_pay_is_not_read_again() {
+        needs_root!();
+        let _machine = alone();
+        let mut s = known();
+        // A start that computes for an hour saves nothing by being warm.
+        let store = Store::at(s.w.store());
+        let old = store.list().unwrap().plans.remove(0).plan;
+        let mut new = old.clone();
+        new.learnt.cpu_ns = 3_600_000_000_000;
+        assert!(store.replace(&old, &new).unwrap());
+        s.w.evict();
+        s.w.place.cold(["cache", "evict", &s.w.program()[0]]).run().expect(0);
+        s.begin(&["--control-every", "0"]);
+        let told = kept(&s, 1);
+        assert_eq!(told["service"]["kept"]["too_fast"], 1, "{told}");
+        let text = s.cold(&["status"]).run().expect(0).stdout;
+        assert!(text.contains("1 plan not read before a start"), "{text}");
+        // The next time that the cache was emptied.
+        drop_caches(&ProcFs::default(), DropCaches::PageCache).unwrap();
+        let told = kept(&s, 2);
+        assert_eq!((&told["service"]["kept"]["plans"], cached(&s.w.data)), (&Value::from(0), 0), "{told}");
+        s.end();
     }
 }

@@ -1,12 +1,13 @@
 //! Reads what is likely to be wanted next, while nobody wants anything (`cold_service::keep` says when and what).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use cold_launch::{Completed, Held, Options, Skip};
 use cold_model::{Bytes, Nanos, path_text};
-use cold_service::keep::{self, Candidate, Facts, Keeper, Uses, Why};
+use cold_service::keep::{self, Candidate, Facts, Keeper, Reading, Uses, Why};
 use cold_sys::detached::{IoPriority, set_io_priority};
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
@@ -42,15 +43,25 @@ pub(crate) struct Kept {
     /// Bytes asked for all times, by those too that a cold start cut short, which are no time, and of what had gone
     /// again behind them.
     pub(crate) all_bytes: u64,
+    /// Plans that are not read again: their disks are so fast that it does not pay.
+    pub(crate) too_fast: u64,
     /// Bytes of memory given back, of all times: what nobody had come for when memory was wanted.
     pub(crate) given_back: u64,
+}
+
+/// What readings have told, as long as the service runs.
+#[derive(Debug, Default)]
+struct Told {
+    loans: Loans,
+    /// Numbers of plans whose disks are so fast that reading them again does not pay.
+    too_fast: HashSet<u64>,
 }
 
 /// Looks until the process ends, writes down when something has emptied the cache, and reads then where it may.
 pub(crate) fn run(shared: &Shared, may_read: bool) {
     // Whoever wants something goes first, where the disk's scheduler knows classes.
     set_io_priority(IoPriority::NOBODY_WAITS);
-    let (proc, mut keeper, mut loans) = (ProcFs::default(), Keeper::default(), Loans::default());
+    let (proc, mut keeper, mut told) = (ProcFs::default(), Keeper::default(), Told::default());
     let mut judged: Option<Instant> = None;
     loop {
         std::thread::sleep(LOOK);
@@ -58,7 +69,7 @@ pub(crate) fn run(shared: &Shared, may_read: bool) {
             judged = Some(Instant::now());
             judge(shared);
         }
-        give_back(&proc, shared, &mut loans);
+        give_back(&proc, shared, &mut told.loans);
         let Some(facts) = facts(&proc, shared) else { continue };
         if keeper.tells_emptied(facts) {
             let detail = "dropped or reclaimed".to_owned();
@@ -66,7 +77,7 @@ pub(crate) fn run(shared: &Shared, may_read: bool) {
         }
         let rests = shared.rests();
         let Some(why) = keeper.is_time(facts, monotonic()) else { continue };
-        if !may_read || (!rests && read_all(&proc, shared, why, &mut loans)) {
+        if !may_read || (!rests && read_all(&proc, shared, why, &mut told)) {
             // What this reading itself moved is no reason for another one.
             keeper.has_read(why, self::facts(&proc, shared).unwrap_or(facts), monotonic());
         }
@@ -101,44 +112,64 @@ fn facts(proc: &ProcFs, shared: &Shared) -> Option<Facts> {
 }
 
 /// Whether it came to an end: a cold start, or a pause, goes first.
-fn read_all(proc: &ProcFs, shared: &Shared, why: Why, loans: &mut Loans) -> bool {
+fn read_all(proc: &ProcFs, shared: &Shared, why: Why, told: &mut Told) -> bool {
     let programs = shared.machine().programs.clone();
     let now = monotonic();
     let of = |p: &Arc<Program>| Candidate { score: p.uses().score(now), bytes: p.reads };
     let all: Vec<Candidate> = programs.iter().map(of).collect();
-    let mut kept = Kept::default();
     let likely = keep::order(&all).into_iter().filter_map(|i| programs.get(i));
     let plans: Vec<_> = likely.flat_map(|program| own_plans(program).map(move |p| (program, p))).collect();
+    let (mut read, mut bytes) = (0, 0);
     for (program, planned) in plans {
+        if told.too_fast.contains(&planned.held.id()) {
+            continue;
+        }
         if shared.busy.load(Ordering::Relaxed) > 0 || shared.rests() {
-            shared.counts().tally.kept.all_bytes += kept.bytes;
+            shared.counts().tally.kept.all_bytes += bytes;
             return false;
         }
         let room = room(proc);
         if room == 0 {
             break;
         }
-        // What cannot be followed now is no loss: its start is followed, or not, by itself.
         let at = monotonic();
-        if let Ok(completed) = read(planned.whole(), room, shared) {
-            kept.plans += 1;
-            kept.bytes += completed.tally.bytes;
-            loans.add(program, &planned, at, completed.brought);
+        // What cannot be followed now is no loss: its start is followed, or not, by itself.
+        if let Ok(completed) = complete(planned.whole(), room, shared) {
+            read += 1;
+            bytes += completed.tally.bytes;
+            told.judge(&planned, completed.tally.bytes, monotonic().saturating_sub(at), shared);
+            told.loans.add(program, &planned, at, completed.brought);
         }
     }
     let mut counts = shared.counts();
-    let before = counts.tally.kept;
-    let (all_bytes, given_back) = (before.all_bytes + kept.bytes, before.given_back);
-    counts.tally.kept = match why {
-        Why::Emptied => Kept { times: before.times + 1, all_bytes, given_back, ..kept },
-        Why::Again => Kept { all_bytes, ..before },
-    };
-    drop(counts);
+    let kept = &mut counts.tally.kept;
+    kept.all_bytes += bytes;
     if why == Why::Emptied {
-        let detail = format!("{}, {}", plural(kept.plans, "plan"), Bytes(kept.bytes));
+        (kept.times, kept.plans, kept.bytes) = (kept.times + 1, read, bytes);
+        drop(counts);
+        let detail = format!("{}, {}", plural(read, "plan"), Bytes(bytes));
         shared.recorder.add(Entry::Event { what: "kept", detail });
     }
     true
+}
+
+impl Told {
+    /// By what reading it took; the next version of the plan is judged anew.
+    fn judge(&mut self, planned: &Planned, bytes: u64, took: Nanos, shared: &Shared) {
+        let whole = planned.whole();
+        let reading = Reading { plan: whole.read_bytes(), bytes, took };
+        let computing = whole.learnt().map_or(Nanos(0), |learnt| Nanos(learnt.cpu_ns));
+        let Some(saves) = reading.too_little(computing) else { return };
+        if self.too_fast.insert(planned.held.id()) {
+            shared.counts().tally.kept.too_fast += 1;
+            let name = Name::of(planned.held.key());
+            let detail = format!(
+                "{}: saves {saves} of a start that computes {computing}, its disks are so fast",
+                name.program()
+            );
+            shared.recorder.add(Entry::Event { what: "not read again", detail });
+        }
+    }
 }
 
 /// An interpreter's plans of scripts are counted with their scripts.
@@ -176,7 +207,7 @@ fn give_back(proc: &ProcFs, shared: &Shared, loans: &mut Loans) {
     }
 }
 
-fn read(held: &Held, room: u64, shared: &Shared) -> Result<Completed, Skip> {
+fn complete(held: &Held, room: u64, shared: &Shared) -> Result<Completed, Skip> {
     let machine = shared.machine().clone();
     let mut options = Options { budget: Some(room), deadline: LONGEST, ..options() };
     // A plan of which nearly all is there lacks the rest all the same.

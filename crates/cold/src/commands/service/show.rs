@@ -148,6 +148,12 @@ fn running(ui: &Ui, service: &Running) {
             Bytes(kept.given_back),
         ));
     }
+    if service.tally.kept.too_fast > 0 {
+        let plans = plural(service.tally.kept.too_fast, "plan");
+        ui.line(format!(
+            "  {plans} not read before a start: a warm one would save less than 5%, so fast are the disks"
+        ));
+    }
     if let Some(learning) = &service.learning {
         self::learning(ui, learning);
     }
