@@ -32,22 +32,30 @@ const IO_STALL_US: u64 = 20_000;
 pub struct Uses {
     score: f64,
     at: Nanos,
+    /// The last start that was no earlier one's.
+    started: Nanos,
 }
 
 impl Uses {
     /// So many starts at `now`.
     pub fn add(&mut self, starts: f64, now: Nanos) {
         self.add_halving(starts, now, HALF_LIFE);
+        self.started = now;
     }
 
-    /// So many starts at a time before `now`.
+    /// So many starts at a time before `now`, as a history tells.
     pub fn add_earlier(&mut self, starts: f64, ago: Nanos, now: Nanos) {
-        self.add(starts * left(ago, HALF_LIFE), now);
+        self.add_halving(starts * left(ago, HALF_LIFE), now, HALF_LIFE);
     }
 
-    /// When a start was added last; what the history told of counts as when it was told.
+    /// When a start was added last; 0: none was but earlier ones.
     pub fn last(&self) -> Nanos {
-        self.at
+        self.started
+    }
+
+    /// Nobody is to know how often it was started.
+    pub fn forget(&mut self) {
+        self.score = 0.0;
     }
 
     /// How likely a program is to be started next, at `now`: recent and frequent starts count more.
@@ -272,6 +280,9 @@ mod tests {
         let mut earlier = Uses::default();
         earlier.add_earlier(4.0, Nanos(2 * day), now);
         assert!((earlier.score(now) - 1.0).abs() < 1e-9);
+        assert_eq!((earlier.last(), twice.last()), (Nanos(0), Nanos(2 * day)));
+        twice.forget();
+        assert_eq!((twice.score(Nanos(2 * day)), twice.last()), (0.0, Nanos(2 * day)));
     }
 
     #[test]

@@ -59,6 +59,11 @@ pub(crate) mod root {
                 format!("it reads {reads:?} from its disk; {faults} faults waited: {told}")
             })
         });
+        // What is forgotten is not expected any more.
+        s.begin(&["--control-every", "0"]);
+        s.cold(&["forget", "cold-subject"]).run().expect(0);
+        let told = kept(&s, 1);
+        assert_eq!(told["service"]["kept"]["plans"], 0, "{told}");
     }
 
     /// A `/proc/meminfo` of which so many percent are free.

@@ -215,6 +215,15 @@ fn complete(held: &Held, room: u64, shared: &Shared) -> Result<Completed, Skip> 
     held.prospect(&machine.mounts, machine.weather, &options)?.complete()
 }
 
+/// Knows no more of earlier starts than the history does, of which something was deleted.
+pub(crate) fn forget(shared: &Shared) {
+    let programs = shared.machine().programs.clone();
+    for program in &programs {
+        program.uses().forget();
+    }
+    recall(&programs, &shared.recorder.uses().unwrap_or_default());
+}
+
 /// What the history says of earlier starts.
 pub(crate) fn recall(programs: &[Arc<Program>], used: &[Used]) {
     let now = monotonic();

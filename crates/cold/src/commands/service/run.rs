@@ -384,7 +384,16 @@ impl Service {
                     Ok(json!({ "was_paused": was }))
                 }
                 Question::Forget { program } => {
-                    shared.recorder.forget(program.clone()).map(|starts| json!({ "starts": starts }))
+                    // Warm starts that are counted, but not written down yet, would be told later.
+                    shared.count_warm();
+                    let forgotten = shared.recorder.forget(program.clone());
+                    if forgotten.is_ok() {
+                        keep::forget(&shared);
+                        if let Some(learner) = &learner {
+                            learner.forget_checks();
+                        }
+                    }
+                    forgotten.map(|starts| json!({ "starts": starts }))
                 }
             };
             said.unwrap_or_else(|why| json!({ "error": why }))

@@ -59,6 +59,11 @@ impl Inner {
         self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Asks the history anew, of which something was deleted.
+    pub(in crate::commands::service) fn forget_checks(&self) {
+        self.checks().known = None;
+    }
+
     /// A recorded start has shown what it needed of its plan.
     pub(in crate::commands::service) fn is_checked(&self, key: &Key, check: Check) {
         let name = Name::of(key);
