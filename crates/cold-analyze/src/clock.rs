@@ -10,7 +10,8 @@
 //!   other would have been earlier without its own waits, so is this one.
 //! - ended by a **timer or from outside** (network, another program), and asked-for **sleep**: the time that passed, but
 //!   not that in which any task of the start waited for storage: a timer that was set before such a wait would not have
-//!   been seen to end without it. Waiting for **writing** takes its time as well, for no plan removes it.
+//!   been seen to end without it. Waiting for **writing**, by itself or by the file system's journal, takes its time
+//!   as well, for no plan removes it.
 //! - **runnable**: nothing. The clock has as many CPUs as it wants.
 //! - A new task begins at the clock of the task that made it.
 //!

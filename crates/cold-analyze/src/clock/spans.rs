@@ -66,8 +66,7 @@ pub fn reading(recording: &Recording) -> HashMap<u32, Spans> {
     let mut all: HashMap<u32, Vec<(u64, u64)>> = HashMap::new();
     let touches = recording.touches.iter().flatten().filter(|t| t.kind == TouchKind::Fault);
     let faults = by_thread(touches.map(|t| (t.tid, t.at.0)));
-    let of_pages = |s: &&Stall| s.cause.is_storage() && s.cause != StallCause::Write;
-    let waits = || recording.stalls.iter().flatten().filter(of_pages);
+    let waits = || recording.stalls.iter().flatten().filter(|s: &&Stall| s.cause.is_reading());
     for s in waits().filter(|s| s.cause == StallCause::Fault) {
         let began = faults.get(&s.tid).and_then(|f| last_before(f, s.began.0));
         let soon = began.filter(|began| s.began.0 - began < SOON_NS);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use cold_model::recording::{OffCpu, OffCpuReason, Recording, StallCause};
+use cold_model::recording::{OffCpu, OffCpuReason, Recording};
 
 use super::spans::Spans;
 
@@ -31,7 +31,7 @@ impl Waits {
     pub fn of(recording: &Recording) -> Self {
         let stalls = recording.stalls.iter().flatten();
         let writing: HashSet<_> =
-            stalls.filter(|s| s.cause == StallCause::Write).map(|s| (s.tid, s.began.0)).collect();
+            stalls.filter(|s| s.cause.is_writing()).map(|s| (s.tid, s.began.0)).collect();
         let rows = recording.off_cpu.iter().flatten();
         let reads = |o: &&OffCpu| o.reason == OffCpuReason::Storage && !writing.contains(&(o.tid, o.began.0));
         let storage = Spans::of(rows.filter(reads).map(|o| (o.began.0, end(o))).collect());

@@ -7,7 +7,7 @@ use crate::clock::spans::{self, Spans};
 use crate::clock::waits::{self, Takes, Waits};
 use crate::usage::Window;
 use crate::waits::main_thread;
-use cold_model::recording::{OffCpu, OffCpuReason, Recording, StallCause};
+use cold_model::recording::{OffCpu, OffCpuReason, Recording};
 
 use cold_sim::engine::{Event, Step, Task, TaskStart};
 
@@ -142,7 +142,7 @@ impl Threads {
     /// Waits that another disk changes; those for writing are none of them.
     fn waits_for_storage(&mut self, recording: &Recording) {
         let stalls = recording.stalls.iter().flatten();
-        for s in stalls.filter(|s| s.cause.is_storage() && s.cause != StallCause::Write) {
+        for s in stalls.filter(|s| s.cause.is_reading()) {
             if let (Some(thread), Some(until)) = (self.of.get_mut(&s.tid), s.woken.or(s.ended)) {
                 thread.idle.push((s.began.0, until.0));
             }

@@ -6,7 +6,7 @@
 //! takes more in the other one is what its waits cost.
 
 use cold_model::Nanos;
-use cold_model::recording::{Recording, Stall, StallCause};
+use cold_model::recording::{Recording, Stall};
 use cold_sim::engine::{Costs, Step};
 
 use super::Recorded;
@@ -97,11 +97,9 @@ fn waited_too_long(warm: &Recording, clock: &DependencyClock) -> bool {
     waited as f64 > WARM * clock.window_ns() as f64
 }
 
-/// Waits for pages up to ready. Who waits for the file system's journal waits for what is written: of a warm Firefox on a
-/// cloud volume that is 50 to 60 ms of 800, of its threads together.
+/// Waits for pages up to ready.
 fn waits(recording: &Recording) -> impl Iterator<Item = &Stall> {
     let window = Window::of(recording);
-    let writes = |cause| matches!(cause, StallCause::Write | StallCause::Journal);
-    let of_pages = move |s: &&Stall| s.cause.is_storage() && !writes(s.cause) && window.holds(s.began);
+    let of_pages = move |s: &&Stall| s.cause.is_reading() && window.holds(s.began);
     recording.stalls.iter().flatten().filter(of_pages)
 }

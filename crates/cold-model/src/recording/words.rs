@@ -76,6 +76,17 @@ impl StallCause {
     pub const fn is_storage(self) -> bool {
         !matches!(self, Self::Lock | Self::Other)
     }
+
+    /// It waited for something to be written, by itself or by the file system's journal. No page that is there sooner
+    /// shortens that: of a warm Firefox on a cloud volume the journal takes 50 to 70 ms of 800, of its threads together.
+    pub const fn is_writing(self) -> bool {
+        matches!(self, Self::Write | Self::Journal)
+    }
+
+    /// It waited for storage to be read: for pages, blocks of directories and inodes, or who knows which.
+    pub const fn is_reading(self) -> bool {
+        self.is_storage() && !self.is_writing()
+    }
 }
 
 impl LookupKind {
