@@ -5,6 +5,7 @@ use cold_plan::plan::Standing;
 use cold_service::{Saved, Total};
 
 use super::history::{History, Name};
+use super::keep::Kept;
 use super::learn::Learning;
 use super::place::Place;
 use super::socket::{Question, ask};
@@ -89,6 +90,26 @@ fn print(ui: &Ui, status: &Status) {
     }
 }
 
+/// What was read before a start, and given back.
+fn kept(ui: &Ui, kept: &Kept) {
+    if kept.all_bytes > 0 {
+        ui.line(format!(
+            "  read before a start {}, the last time {} of {}; {} in all, {} given back",
+            plural(kept.times, "time"),
+            Bytes(kept.bytes),
+            plural(kept.plans, "plan"),
+            Bytes(kept.all_bytes),
+            Bytes(kept.given_back),
+        ));
+    }
+    if kept.too_fast > 0 {
+        let plans = plural(kept.too_fast, "plan");
+        ui.line(format!(
+            "  {plans} not read before a start: a warm one would save less than 5%, so fast are the disks"
+        ));
+    }
+}
+
 fn running(ui: &Ui, service: &Running) {
     let state = match (&service.harm, service.paused) {
         (Some(_), _) => paint(BAD, "following no plan"),
@@ -138,22 +159,7 @@ fn running(ui: &Ui, service: &Running) {
             Nanos(begins.max_ns),
         ));
     }
-    if service.tally.kept.all_bytes > 0 {
-        let (kept, times) = (&service.tally.kept, plural(service.tally.kept.times, "time"));
-        ui.line(format!(
-            "  read before a start {times}, the last time {} of {}; {} in all, {} given back",
-            Bytes(kept.bytes),
-            plural(kept.plans, "plan"),
-            Bytes(kept.all_bytes),
-            Bytes(kept.given_back),
-        ));
-    }
-    if service.tally.kept.too_fast > 0 {
-        let plans = plural(service.tally.kept.too_fast, "plan");
-        ui.line(format!(
-            "  {plans} not read before a start: a warm one would save less than 5%, so fast are the disks"
-        ));
-    }
+    kept(ui, &service.tally.kept);
     if let Some(learning) = &service.learning {
         self::learning(ui, learning);
     }
