@@ -64,6 +64,7 @@ pub(crate) mod root {
         s.cold(&["forget", "cold-subject"]).run().expect(0);
         let told = kept(&s, 1);
         assert_eq!(told["service"]["kept"]["plans"], 0, "{told}");
+        s.end();
     }
 
     /// A `/proc/meminfo` of which so many percent are free.
@@ -166,6 +167,7 @@ pub(crate) mod root {
         drop_caches(&ProcFs::default(), DropCaches::PageCache).unwrap();
         let told = kept(&s, 2);
         assert_eq!((&told["service"]["kept"]["plans"], cached(&s.w.data)), (&Value::from(0), 0), "{told}");
+        assert_eq!(told["service"]["kept"]["too_fast"], 1, "{told}");
         s.end();
     }
 }

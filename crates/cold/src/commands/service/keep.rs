@@ -43,7 +43,7 @@ pub(crate) struct Kept {
     /// Bytes asked for all times, by those too that a cold start cut short, which are no time, and of what had gone
     /// again behind them.
     pub(crate) all_bytes: u64,
-    /// Plans that are not read again: their disks are so fast that it does not pay.
+    /// Plans that were not read the last time, or will not be the next time: their disks are so fast that it does not pay.
     pub(crate) too_fast: u64,
     /// Bytes of memory given back, of all times: what nobody had come for when memory was wanted.
     pub(crate) given_back: u64,
@@ -115,12 +115,11 @@ fn facts(proc: &ProcFs, shared: &Shared) -> Option<Facts> {
 fn read_all(proc: &ProcFs, shared: &Shared, why: Why, told: &mut Told) -> bool {
     let programs = shared.machine().programs.clone();
     let now = monotonic();
-    let of = |p: &Arc<Program>| Candidate { score: p.uses().score(now), bytes: p.reads };
-    let all: Vec<Candidate> = programs.iter().map(of).collect();
+    let all: Vec<Candidate> = programs.iter().map(|program| program.candidate(now)).collect();
     let likely = keep::order(&all).into_iter().filter_map(|i| programs.get(i));
     let plans: Vec<_> = likely.flat_map(|program| own_plans(program).map(move |p| (program, p))).collect();
     let (mut read, mut bytes) = (0, 0);
-    for (program, planned) in plans {
+    for (program, planned) in &plans {
         if told.too_fast.contains(&planned.held.id()) {
             continue;
         }
@@ -137,13 +136,14 @@ fn read_all(proc: &ProcFs, shared: &Shared, why: Why, told: &mut Told) -> bool {
         if let Ok(completed) = complete(planned.whole(), room, shared) {
             read += 1;
             bytes += completed.tally.bytes;
-            told.judge(&planned, completed.tally.bytes, monotonic().saturating_sub(at), shared);
-            told.loans.add(program, &planned, at, completed.brought);
+            told.judge(planned, completed.tally.bytes, monotonic().saturating_sub(at), shared);
+            told.loans.add(program, planned, at, completed.brought);
         }
     }
     let mut counts = shared.counts();
     let kept = &mut counts.tally.kept;
     kept.all_bytes += bytes;
+    kept.too_fast = plans.iter().filter(|(_, p)| told.too_fast.contains(&p.held.id())).count() as u64;
     if why == Why::Emptied {
         (kept.times, kept.plans, kept.bytes) = (kept.times + 1, read, bytes);
         drop(counts);
@@ -161,7 +161,6 @@ impl Told {
         let computing = whole.learnt().map_or(Nanos(0), |learnt| Nanos(learnt.cpu_ns));
         let Some(saves) = reading.too_little(computing) else { return };
         if self.too_fast.insert(planned.held.id()) {
-            shared.counts().tally.kept.too_fast += 1;
             let name = Name::of(planned.held.key());
             let detail = format!(
                 "{}: saves {saves} of a start that computes {computing}, its disks are so fast",

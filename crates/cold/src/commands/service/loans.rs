@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use cold_launch::{Brought, Wanted};
 use cold_model::Nanos;
-use cold_service::keep::Candidate;
 use cold_sys::procfs::Mount;
 use cold_sys::time::monotonic;
 
@@ -69,10 +68,7 @@ impl Loans {
             program.plans.iter().for_each(|planned| drop(planned.whole().want(&mut wanted)));
         }
         let now = monotonic();
-        let worth = |loan: &Loan| {
-            let candidate = |p: &Arc<Program>| Candidate { score: p.uses().score(now), bytes: p.reads };
-            of(loan).map(candidate).map_or(0.0, |candidate| candidate.worth())
-        };
+        let worth = |loan: &Loan| of(loan).map_or(0.0, |program| program.candidate(now).worth());
         // The last is given back first.
         self.all.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
         let (mut bytes, mut plans) = (0, 0);

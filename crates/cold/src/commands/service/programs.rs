@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use cold_launch::Held;
-use cold_model::Shown as _;
+use cold_model::{Nanos, Shown as _};
 use cold_plan::plan::Key;
 use cold_plan::store::Private;
 use cold_plan::{Match, Plan, Store};
-use cold_service::keep::Uses;
+use cold_service::keep::{Candidate, Uses};
 use cold_service::{Pace, common};
 use cold_sys::exec_watch::{ExecWatch, ExecutedFile};
 
@@ -86,6 +86,11 @@ impl Program {
             own.executable == key.executable && own.script == key.script && own.scenario == key.scenario
         };
         self.plans.iter().find(same)
+    }
+
+    /// What keeping it in memory takes, and how likely it is started next.
+    pub(crate) fn candidate(&self, now: Nanos) -> Candidate {
+        Candidate { score: self.uses().score(now), bytes: self.reads }
     }
 
     /// A gain is shown of every one of its plans.
