@@ -1,7 +1,8 @@
 //! Does a plan's steps: looks names up, opens, reads ahead, in order, within its limits.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::fs::File;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use cold_model::Nanos;
@@ -17,16 +18,7 @@ use crate::files::Files;
 use crate::flight::Window;
 use crate::guard;
 use crate::places::Places;
-
-/// Names of the numbers that the replay shares with who waits for it.
-pub(crate) mod word {
-    /// 1 when the program may begin.
-    pub(crate) const GATE: usize = 0;
-    /// Counts steps done of the critical prefix.
-    pub(crate) const PROGRESS: usize = 1;
-    /// Counts all steps begun.
-    pub(crate) const STEPS: usize = 2;
-}
+use crate::progress::Progress;
 
 /// Fewer lookups per thread are not worth the thread (30 µs).
 const LOOKUPS_PER_THREAD: usize = 8;
@@ -79,17 +71,12 @@ struct Work<'w> {
 pub(crate) struct Engine<'a> {
     view: View<'a>,
     files: Files<'a>,
-    shared: &'a SharedWords,
+    /// Shared with whoever waits for it, and with a process that goes on with it.
+    progress: Progress<'a>,
     limits: Limits,
-    next_read: AtomicUsize,
-    next_lookup: AtomicUsize,
+    /// It goes on with what another process began.
+    took_over: bool,
     critical_left: AtomicU32,
-    stop: AtomicBool,
-    bytes: AtomicU64,
-    calls: AtomicU32,
-    stale: AtomicU64,
-    /// Nanoseconds; 0: no call yet.
-    first: AtomicU64,
     /// Steps that were asked for, where only absent ones are, and their absent pages as far as the kernel tells.
     asked: Mutex<Vec<(Step, Vec<Range>)>>,
 }
@@ -107,41 +94,48 @@ impl<'a> Engine<'a> {
         Self {
             view,
             files: Files::new(view, places, limits.files),
-            shared,
+            progress: Progress(shared),
             limits,
-            next_read: 0.into(),
-            next_lookup: 0.into(),
+            took_over: false,
             critical_left: AtomicU32::new(view.critical_steps().len() as u32),
-            stop: false.into(),
-            bytes: 0.into(),
-            calls: 0.into(),
-            stale: 0.into(),
-            first: 0.into(),
             asked: Mutex::default(),
         }
     }
 
+    /// Goes on with a replay that another process began with the same numbers: that one does no further step.
+    pub(crate) fn take_over(self) -> Self {
+        self.progress.take_over();
+        Self { took_over: true, ..self }
+    }
+
     /// Ends the replay before its next step.
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.progress.stop();
         self.open_gate();
+    }
+
+    /// No further step is this process' business.
+    fn is_over(&self) -> bool {
+        self.progress.is_stopped()
+            || !self.took_over && self.progress.is_taken_over()
+            || Instant::now() >= self.limits.deadline
     }
 
     pub(crate) fn tally(&self) -> Tally {
         let (files, gone) = self.files.counts();
         Tally {
-            bytes: self.bytes.load(Ordering::Relaxed),
-            calls: self.calls.load(Ordering::Relaxed),
+            bytes: self.progress.bytes(),
+            calls: self.progress.calls(),
             files,
             gone,
-            stale_bytes: self.stale.load(Ordering::Relaxed),
-            first: Some(Nanos(self.first.load(Ordering::Relaxed))).filter(|at| at.0 > 0),
+            stale_bytes: self.progress.stale(),
+            first: self.progress.first(),
         }
     }
 
     /// More than half of the plan's bytes belong to files that are missing or changed.
     pub(crate) fn is_stale(&self) -> bool {
-        self.stale.load(Ordering::Relaxed) > self.view.read_bytes() / 2
+        self.progress.stale() > self.view.read_bytes() / 2
     }
 
     /// Does all steps and returns when they are done or the limits are reached.
@@ -180,15 +174,34 @@ impl<'a> Engine<'a> {
 
     /// The plan has blocks of file systems, and this process may read them.
     fn has_blocks(&self) -> bool {
-        let device = self.view.files().position(|f| f.kind() == FileKind::BlockDevice);
-        device.is_some_and(|index| self.files.get(index as u32).is_some())
+        self.devices().next().is_some()
+    }
+
+    /// The plan's devices that this process may read, by their numbers in the plan.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = (u32, Arc<File>)> {
+        let devices = (0..).zip(self.view.files()).filter(|(_, file)| file.kind() == FileKind::BlockDevice);
+        devices.filter_map(|(index, _)| Some((index, self.files.get(index)?)))
+    }
+
+    /// Has a device of the plan opened already, by who may do so.
+    pub(crate) fn give_device(&self, index: u32, file: File) {
+        self.files.give(index, file);
+    }
+
+    /// What it may use.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    pub(crate) fn progress(&self) -> Progress<'a> {
+        self.progress
     }
 
     fn work(&self, share: Share, readers: usize, is_enough: &mut dyn FnMut() -> bool) {
         let window = Window::new(self.limits.in_flight / readers as u64, self.limits.files / readers);
         let mut work = Work { window, is_enough };
         let mut in_tail = false;
-        while !self.stop.load(Ordering::Relaxed) && Instant::now() < self.limits.deadline {
+        while !self.is_over() {
             let Some(step) = self.next(share) else { break };
             if !step.critical && !in_tail {
                 in_tail = true;
@@ -204,9 +217,8 @@ impl<'a> Engine<'a> {
 
     /// The next step that is this thread's business.
     fn next(&self, share: Share) -> Option<Step> {
-        let counter = if share == Share::Lookups { &self.next_lookup } else { &self.next_read };
         loop {
-            let step = self.view.steps().nth(counter.fetch_add(1, Ordering::Relaxed))?;
+            let step = self.view.steps().nth(self.progress.next(share == Share::Lookups))?;
             match share {
                 Share::All => return Some(step),
                 Share::Reads if step.op == Op::Read => return Some(step),
@@ -224,9 +236,7 @@ impl<'a> Engine<'a> {
     }
 
     fn step(&self, step: Step, work: &mut Work<'_>) {
-        if let Some(steps) = self.shared.words().get(word::STEPS) {
-            steps.fetch_add(1, Ordering::Relaxed);
-        }
+        self.progress.step();
         match step.op {
             Op::Read => return self.read(step, work),
             Op::Open => drop(self.files.get(step.file)),
@@ -241,7 +251,7 @@ impl<'a> Engine<'a> {
         let Some(file) = self.files.get(step.file) else {
             // A device that this process may not read is no change.
             if self.view.file(step.file).is_some_and(|f| f.kind() == FileKind::Regular) {
-                self.stale.fetch_add(all, Ordering::Relaxed);
+                self.progress.is_stale(all);
             }
             if self.is_stale() {
                 self.stop();
@@ -254,8 +264,8 @@ impl<'a> Engine<'a> {
         {
             return self.critical_done(u32::from(step.critical));
         }
-        if self.bytes.fetch_add(all, Ordering::Relaxed) + all > self.limits.bytes {
-            self.bytes.fetch_sub(all, Ordering::Relaxed);
+        if self.progress.ask(all) > self.limits.bytes {
+            self.progress.take_back(all);
             return self.stop();
         }
         if let Some(absent) = absent {
@@ -264,21 +274,19 @@ impl<'a> Engine<'a> {
         let (mut at, end) = (step.offset, step.offset.saturating_add(all));
         while at < end {
             if (work.is_enough)() {
-                self.bytes.fetch_sub(end.saturating_sub(at), Ordering::Relaxed);
+                self.progress.take_back(end.saturating_sub(at));
                 return self.stop();
             }
             let bytes = self.limits.chunk.min(end - at);
             self.critical_done(work.window.make_room(bytes));
-            if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
-                self.first.store(monotonic().0, Ordering::Relaxed);
-            }
+            self.progress.call(monotonic);
             if read_ahead(&file, at, bytes).is_err() {
                 break; // not readable this way (P3): nothing to wait for
             }
             at += bytes;
             // Only the last chunk of a step tells that the step has come.
             let tells = step.critical && at >= end && self.limits.gate == Gate::Arrived;
-            work.window.enter(std::sync::Arc::clone(&file), at - bytes, bytes, tells);
+            work.window.enter(Arc::clone(&file), at - bytes, bytes, tells);
         }
         if step.critical && (self.limits.gate != Gate::Arrived || at < end) {
             self.critical_done(1);
@@ -322,15 +330,13 @@ impl<'a> Engine<'a> {
         if steps == 0 {
             return;
         }
-        if let Some(progress) = self.shared.words().get(word::PROGRESS) {
-            progress.fetch_add(steps, Ordering::Relaxed);
-        }
+        self.progress.critical(steps);
         if self.critical_left.fetch_sub(steps, Ordering::AcqRel) == steps {
             self.open_gate();
         }
     }
 
     fn open_gate(&self) {
-        self.shared.set_and_wake(word::GATE, 1);
+        self.progress.open_gate();
     }
 }

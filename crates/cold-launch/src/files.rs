@@ -14,6 +14,8 @@ use crate::places::Places;
 enum Slot {
     Untouched,
     Open(Arc<File>, bool),
+    /// By another process, which may open what this one may not; stays open.
+    Given(Arc<File>),
     Closed,
     /// Missing, changed, or not what it should be: never tried again.
     Gone,
@@ -58,6 +60,7 @@ impl<'a> Files<'a> {
                 *used = true;
                 return Some(Arc::clone(file));
             }
+            Slot::Given(file) => return Some(Arc::clone(file)),
             Slot::Gone => return None,
             Slot::Untouched | Slot::Closed => {}
         }
@@ -83,6 +86,13 @@ impl<'a> Files<'a> {
         *slot = Slot::Open(Arc::clone(&file), false);
         slots.remember(index, self.most);
         Some(file)
+    }
+
+    /// Has file `index` opened already.
+    pub(crate) fn give(&self, index: u32, file: File) {
+        if let Some(slot) = self.lock().by_file.get_mut(index as usize) {
+            *slot = Slot::Given(Arc::new(file));
+        }
     }
 
     fn open(&self, file: FileView<'_>) -> Option<File> {

@@ -7,7 +7,7 @@ mod warm;
 mod weather;
 
 pub(crate) use busy::{Hunger, Waits, is_busy};
-pub(crate) use memory::room;
+pub(crate) use memory::{room, room_of};
 pub use warm::Sample;
 pub(crate) use warm::{Look, absent_runs, sample};
 pub use weather::Weather;

@@ -15,11 +15,12 @@ use cold_sys::shared::SharedWords;
 use cold_sys::time::{monotonic, process_cpu};
 
 use crate::early;
-use crate::engine::{Engine, Limits, word};
+use crate::engine::{Engine, Limits};
 use crate::load::{self, Loaded, PlanPlace};
 use crate::options::{Options, Skip};
 use crate::places::Places;
 use crate::prepare::{self, Conditions, Surroundings};
+use crate::progress::{self, Progress};
 use crate::record;
 use crate::watch::{self, Target};
 use crate::wrappers;
@@ -187,7 +188,7 @@ fn read_first(
         enter(loaded, view, options, Some(&engine), seen);
     };
     let mut patience = Patience::new(options.deadline, prepare::WITHOUT_PROGRESS);
-    detached::run_to_end(&mut help, &mut || !patience.left(shared, word::STEPS).is_zero())?;
+    detached::run_to_end(&mut help, &mut || !patience.left(shared, progress::STEPS).is_zero())?;
     Ok(Decision::Replay)
 }
 
@@ -273,14 +274,13 @@ fn attend(
 /// Holds the start back until its critical prefix is there, at most `most`, and no longer than `still`
 /// without progress.
 fn hold(shared: &SharedWords, most: Duration, still: Duration) {
-    let open = || shared.words().get(word::GATE).is_none_or(|g| g.load(Ordering::Acquire) != 0);
     let mut patience = Patience::new(most, still);
-    while !open() {
-        let left = patience.left(shared, word::PROGRESS);
+    while !Progress(shared).is_open() {
+        let left = patience.left(shared, progress::CRITICAL);
         if left.is_zero() {
             return;
         }
-        shared.wait(word::GATE, 0, left);
+        Progress(shared).wait_for_gate(left);
     }
 }
 
@@ -302,7 +302,7 @@ impl Patience {
 
     /// What is left of it, while the helper counts in this word.
     fn left(&mut self, shared: &SharedWords, word: usize) -> Duration {
-        let count = shared.words().get(word).map_or(0, |w| w.load(Ordering::Relaxed));
+        let count = Progress(shared).word(word).load(Ordering::Relaxed);
         let now = Instant::now();
         if count != self.seen.0 {
             self.seen = (count, now);

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use cold_sys::shared::SharedWords;
 
-use crate::engine::{Engine, Tally, word};
+use crate::engine::{Engine, Tally};
 use crate::load;
 use crate::options::{Options, Skip, Source};
 use crate::prepare::{self, Conditions, Surroundings};
+use crate::progress::Progress;
 
 /// A replay going on in a thread of this process.
 #[derive(Debug)]
@@ -24,15 +25,12 @@ impl Replay {
     /// when `limit` passed before.
     pub fn wait_critical(&self, limit: Duration) -> bool {
         let end = Instant::now() + limit;
-        let word = || {
-            self.shared.words().get(word::GATE).map_or(0, |w| w.load(std::sync::atomic::Ordering::Acquire))
-        };
-        while word() == 0 {
+        while !Progress(&self.shared).is_open() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
             }
-            self.shared.wait(word::GATE, 0, left);
+            Progress(&self.shared).wait_for_gate(left);
         }
         true
     }

@@ -22,6 +22,7 @@ use crate::brought::{Brought, Completed, Wanted};
 use crate::engine::{Engine, Limits, Tally};
 use crate::files::Files;
 use crate::guard::Weather;
+use crate::helped::{Charged, Helped, Helpers};
 use crate::load::PlanPlace;
 use crate::options::{Options, Skip};
 use crate::places::Places;
@@ -152,12 +153,12 @@ impl Held {
 
     /// What can be done for a start now, by these mounts, this weather of late and with these limits: the same
     /// questions as in a launch, in the same order. An error says why not; [`Skip::Warm`] is the usual one.
-    pub fn prospect(
-        &self,
-        mounts: &[Mount],
+    pub fn prospect<'a>(
+        &'a self,
+        mounts: &'a [Mount],
         weather: Weather,
         options: &Options,
-    ) -> Result<Prospect<'_>, Skip> {
+    ) -> Result<Prospect<'a>, Skip> {
         let began = Instant::now();
         let view = self.checked()?;
         prepare::usable(view)?;
@@ -165,7 +166,7 @@ impl Held {
         let mut seen = Conditions::default();
         let around = Surroundings { mounts, weather: Some(weather) };
         let limits = prepare::limits(view, &places, around, options, began, &mut seen)?;
-        Ok(Prospect { held: self, view, places, limits, seen })
+        Ok(Prospect { held: self, view, places, mounts, limits, seen })
     }
 }
 
@@ -207,6 +208,7 @@ pub struct Prospect<'a> {
     held: &'a Held,
     view: View<'a>,
     places: Places,
+    mounts: &'a [Mount],
     limits: Limits,
     seen: Conditions,
 }
@@ -220,6 +222,8 @@ pub struct Served {
     pub tally: Option<Tally>,
     /// What daily use says now; after controls only.
     pub judgement: Option<Judgement>,
+    /// To whom its pages were charged; `None` of a control.
+    pub charged: Option<Charged>,
     /// The plan's history cannot take it (a full disk, one that may not be written). The service goes on without.
     pub entered: bool,
 }
@@ -259,11 +263,14 @@ impl Prospect<'_> {
     }
 
     /// Follows the plan, or for a `control` only watches, until the program has passed its mark; enters the start in
-    /// the plan's history, and after a control judges by that.
-    pub fn serve(&self, began: &Began, control: bool) -> Result<Served, Skip> {
-        let shared = SharedWords::new()?;
+    /// the plan's history, and after a control judges by that. A helper in the program's control group reads, where there
+    /// can be one, as soon as it is there.
+    pub fn serve(&self, began: &Began, control: bool, helpers: Option<&Helpers>) -> Result<Served, Skip> {
+        let shared = if helpers.is_some() { SharedWords::with_fd()? } else { SharedWords::new()? };
         let engine = (!control).then(|| Engine::new(self.view, &self.places, &shared, self.ungated()));
-        let seen = self.attend(began, engine.as_ref())?;
+        let helped = Helped::new(helpers, self.mounts, began.pid());
+        let seen = self.attend(began, engine.as_ref(), &helped)?;
+        let charged = engine.as_ref().map(|engine| helped.charged(engine));
         let kind = match &engine {
             None => LaunchKind::Control,
             Some(e) if e.is_stale() => LaunchKind::Skipped(history::Skip::Stale),
@@ -277,7 +284,7 @@ impl Prospect<'_> {
         };
         let judged = self.held.place.as_ref().filter(|_| control && entered);
         let judgement = judged.and_then(|place| record::judge(place, self.view));
-        Ok(Served { record, tally, judgement, entered })
+        Ok(Served { record, tally, judgement, charged, entered })
     }
 
     /// Nobody is held back.
@@ -285,20 +292,33 @@ impl Prospect<'_> {
         Limits { gate: Gate::None, ..self.limits }
     }
 
-    /// One thread reads, another watches. A read that a dead disk holds keeps its thread, and only that.
-    fn attend(&self, began: &Began, engine: Option<&Engine<'_>>) -> Result<Seen, Skip> {
+    /// One thread reads, another orders a helper and watches. A read that a dead disk holds keeps its thread, and only
+    /// that.
+    fn attend(&self, began: &Began, engine: Option<&Engine<'_>>, helped: &Helped<'_>) -> Result<Seen, Skip> {
         // By number it could be another process by now.
         let target = Target::of(began.process.duplicate()?, self.view, began, self.limits.deadline);
         let done = AtomicBool::new(engine.is_none());
         let watch = || watch::watch(&target, engine, &done, self.limits.deadline, &mut |_| {});
         let Some(engine) = engine else { return Ok(watch()) };
+        let order_and_watch = || {
+            helped.order(engine, &self.held.bytes);
+            let seen = watch();
+            helped.is_over(engine);
+            seen
+        };
         let priority = cold_sys::detached::io_priority();
         let seen = std::thread::scope(|scope| {
-            let watcher = std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, watch);
+            let watcher =
+                std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, order_and_watch);
             engine.run();
+            let all = helped.wait(engine);
             done.store(true, Ordering::Release);
             // Without a second thread (a limit) nobody watches: the start has no mark.
-            watcher.ok().and_then(|w| w.join().ok()).unwrap_or(Seen { mark: None, finished: true })
+            let seen = watcher.ok().and_then(|w| w.join().ok());
+            seen.map_or(Seen { mark: None, finished: true }, |seen| Seen {
+                finished: seen.finished && all,
+                ..seen
+            })
         });
         cold_sys::detached::set_io_priority(priority);
         Ok(seen)

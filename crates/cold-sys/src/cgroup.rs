@@ -1,12 +1,17 @@
 //! Control groups, both versions: where they are mounted, where we are, their files.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
+use rustix::fs::{Mode, OFlags};
 
 use crate::procfs::{Mount, Pressure, ProcFs};
 use crate::{Error, Result};
+
+/// Of `clone3(2)`: the child begins in the group (version 2) whose directory is given. Linux 5.7.
+pub(crate) const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// A mounted hierarchy, or the part of one that a container is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,19 +61,31 @@ impl Hierarchies {
 
     /// The directory of this process in version 2.
     pub fn own_v2(&self, proc: &ProcFs) -> Option<PathBuf> {
-        self.v2.as_ref()?.own(proc, str::is_empty)
+        self.of_process_v2(proc, i32::try_from(std::process::id()).ok()?)
+    }
+
+    /// The directory in version 2 of the process `pid`.
+    pub fn of_process_v2(&self, proc: &ProcFs, pid: i32) -> Option<PathBuf> {
+        self.v2.as_ref()?.of_process(proc, pid, str::is_empty)
+    }
+
+    /// Whether memory is charged by version 2. By version 1 it is where that has the controller, also beside version 2.
+    pub fn v2_charges_memory(&self) -> bool {
+        let Some(v2) = &self.v2 else { return false };
+        let controllers = std::fs::read_to_string(v2.at.join("cgroup.controllers")).unwrap_or_default();
+        controllers.split_whitespace().any(|c| c == "memory")
     }
 
     /// The directory of this process in the version 1 hierarchy of `controller`.
     pub fn own_v1(&self, proc: &ProcFs, controller: &str) -> Option<PathBuf> {
-        self.v1.get(controller)?.own(proc, |cs| cs.split(',').any(|c| c == controller))
+        let pid = i32::try_from(std::process::id()).ok()?;
+        self.v1.get(controller)?.of_process(proc, pid, |cs| cs.split(',').any(|c| c == controller))
     }
 }
 
 impl Hierarchy {
-    /// The directory of this process, where the mounted part holds it.
-    fn own(&self, proc: &ProcFs, is_it: impl Fn(&str) -> bool) -> Option<PathBuf> {
-        let pid = i32::try_from(std::process::id()).ok()?;
+    /// The directory of a process, where the mounted part holds it.
+    fn of_process(&self, proc: &ProcFs, pid: i32, is_it: impl Fn(&str) -> bool) -> Option<PathBuf> {
         let groups = proc.cgroups(pid).ok()?;
         let group = groups.into_iter().find(|group| is_it(&group.controllers))?;
         let dir = self.at.join(group.path.strip_prefix(&self.root).ok()?);
@@ -87,6 +104,13 @@ impl Cgroup {
     /// The group in `dir`, which exists.
     pub fn at(dir: PathBuf) -> Self {
         Self { dir }
+    }
+
+    /// Its directory held open, for whoever makes a process in it. Not for its files.
+    pub fn hold(&self) -> Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::open(&self.dir, flags, Mode::empty())
+            .map_err(|e| Error::io("open", self.dir.shown().to_string(), e.into()))
     }
 
     /// Its directory, below the mount of its hierarchy.

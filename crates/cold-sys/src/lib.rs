@@ -12,6 +12,7 @@ pub mod blocks;
 pub mod caps;
 pub mod cgroup;
 pub mod clock;
+pub mod copier;
 pub mod detached;
 pub mod dir;
 pub mod emergency;

@@ -12,10 +12,16 @@ pub(crate) fn room(proc: &ProcFs, mounts: &[Mount]) -> Option<u64> {
     let groups = Hierarchies::of(mounts);
     let v2 = groups.v2.as_ref().zip(groups.own_v2(proc));
     let v1 = groups.v1.get("memory").zip(groups.own_v1(proc, "memory"));
-    let v2 = v2.and_then(|(top, own)| group_room(&top.at, &own, "memory.max", "memory.current"));
+    let v2 = v2.and_then(|(top, own)| room_of(&top.at, &own));
     let v1 =
         v1.and_then(|(top, own)| group_room(&top.at, &own, "memory.limit_in_bytes", "memory.usage_in_bytes"));
     [machine, v2, v1].into_iter().flatten().min()
+}
+
+/// Bytes that a group of version 2 may take beside what it has, by its limits and those of the groups above it, up to
+/// `top`; `None` where there is no limit.
+pub(crate) fn room_of(top: &Path, group: &Path) -> Option<u64> {
+    group_room(top, group, "memory.max", "memory.current")
 }
 
 /// The least room of the groups from `own` up to `top`.

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use cold_model::Shown as _;
+use cold_model::{Nanos, Shown as _};
 
 use super::ProcFs;
 use crate::{Error, Result};
@@ -34,6 +34,8 @@ pub struct Stat {
     pub utime: u64,
     /// System time in clock ticks.
     pub stime: u64,
+    /// CPU time of its children that it has waited for, user and system; whole clock ticks (10 ms).
+    pub children_cpu: Nanos,
     /// Start time in clock ticks since boot: with the pid an identity that is not reused.
     pub starttime: u64,
     /// Time waited for block I/O in clock ticks (0 unless delay accounting is on).
@@ -184,6 +186,9 @@ fn parse_stat(text: &str) -> Option<Stat> {
         majflt: num(12)?,
         utime: num(14)?,
         stime: num(15)?,
+        children_cpu: Nanos(
+            (num(16)? + num(17)?) * (1_000_000_000 / rustix::param::clock_ticks_per_second()),
+        ),
         starttime: num(22)?,
         delayacct_blkio_ticks: num(42).unwrap_or(0),
     })

@@ -10,6 +10,7 @@ use cold_model::Shown as _;
 use memmap2::{Advice, MmapMut, MmapOptions};
 
 use super::{Handover, Method, Program, Timing, guard, handover};
+use crate::cgroup::CLONE_INTO_CGROUP;
 use crate::child::{self, Image, Mask, Stack, Start};
 use crate::shared::SharedWords;
 use crate::time::monotonic;
@@ -160,8 +161,6 @@ impl Starter {
         }
     }
 }
-
-const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 fn fork(child: &Start<'_>) -> io::Result<libc::pid_t> {
     // SAFETY: this process has one thread; the child only execs or exits.

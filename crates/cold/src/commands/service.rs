@@ -10,6 +10,7 @@ mod loans;
 mod notify;
 mod place;
 mod programs;
+mod reader;
 mod record;
 mod replay;
 mod run;
@@ -58,6 +59,8 @@ enum Command {
     Replay(replay::Args),
     /// Show what was done for a program's last starts, and why
     Why(why::Args),
+    /// Make helpers for a service under systemd, which starts this
+    Reader(reader::Args),
 }
 
 /// Runs the chosen one.
@@ -71,5 +74,6 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         Command::Forget(args) => ask::forget(args, place, ui),
         Command::Replay(args) => replay::run(args, place, ui),
         Command::Why(args) => why::run(args, place, ui),
+        Command::Reader(_) => reader::run(),
     }
 }

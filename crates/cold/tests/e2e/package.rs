@@ -84,6 +84,8 @@ fn the_package_installs_with_its_unit_off_and_a_purge_leaves_nothing() {
         "usr/bin/cold",
         "usr/bin/cold-launch",
         "usr/lib/systemd/system/coldstart.service",
+        "usr/lib/systemd/system/coldstart-reader.service",
+        "usr/lib/systemd/system/coldstart-reader.socket",
         "usr/share/man/man1/cold-service-run.1.gz",
         "usr/share/bash-completion/completions/cold",
         "usr/share/zsh/site-functions/_cold",
@@ -95,7 +97,8 @@ fn the_package_installs_with_its_unit_off_and_a_purge_leaves_nothing() {
     }
     assert!(!installed.iter().any(|name| name.starts_with("etc")), "nothing is enabled: {installed:?}");
     let unit = fs::read_to_string(root.join("usr/lib/systemd/system/coldstart.service")).unwrap();
-    assert!(unit.contains("ExecStart=/usr/bin/cold --quiet service run\n"), "{unit}");
+    let run = "ExecStart=/usr/bin/cold --quiet service run --reader /run/coldstart-reader\n";
+    assert!(unit.contains(run), "{unit}");
     assert_eq!(
         said(Command::new(root.join("usr/bin/cold")).arg("--version")),
         said(Command::new(env!("CARGO_BIN_EXE_cold")).arg("--version"))
@@ -127,10 +130,12 @@ fn the_units_exposure_is_at_most_2() {
     if !need(there("systemd-analyze"), "systemd-analyze") {
         return;
     }
-    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/coldstart.service");
-    let mut analyze = Command::new("systemd-analyze");
-    // In tenths; above the threshold it ends with 1.
-    analyze.args(["security", "--offline=yes", "--threshold=20", "--no-pager"]).arg(unit);
-    let table = said(&mut analyze);
-    assert!(table.contains("Overall exposure level for coldstart.service"), "{table}");
+    for name in ["coldstart.service", "coldstart-reader.service"] {
+        let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
+        let mut analyze = Command::new("systemd-analyze");
+        // In tenths; above the threshold it ends with 1.
+        analyze.args(["security", "--offline=yes", "--threshold=20", "--no-pager"]).arg(unit);
+        let table = said(&mut analyze);
+        assert!(table.contains(&format!("Overall exposure level for {name}")), "{table}");
+    }
 }

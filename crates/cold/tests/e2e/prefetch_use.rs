@@ -201,7 +201,11 @@ mod root {
             assert!(told["trial"]["high"].as_f64().unwrap() < 0.9, "{}", told["trial"]);
             let files = told["waste"]["files"].as_array().unwrap();
             let data = files.iter().find(|f| f["path"] == w.data.to_str().unwrap()).unwrap();
-            assert_eq!(data["amounts"]["used"], 112 * PAGE, "{data}");
+            let amount = |name: &str| data["amounts"][name].as_u64().unwrap();
+            // On a busy machine the program comes to some of its pages before they are asked for.
+            let used_or_first = amount("used") + amount("late") - amount("in_flight");
+            assert_eq!((used_or_first, amount("unused"), amount("missing")), (112 * PAGE, 0, 0), "{data}");
+            assert!(amount("used") > 100 * PAGE, "{data}");
             let kept = w.cold(&["prefetch", "show"], &["--json"]).run().expect(0).json();
             for what in ["standing", "trial", "knobs", "bound"] {
                 assert_eq!(kept[what], told[what], "{what}");

@@ -7,14 +7,14 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use cold_launch::Weather;
+use cold_launch::{Helpers, Weather};
 use cold_model::file_system::Origin;
 use cold_model::{Known, Nanos, path_text};
 use cold_plan::Store;
 use cold_service::{Often, Recent, Storm};
 use cold_sys::exec_watch::{ExecWatch, ExecutedFile, Heard};
 use cold_sys::procfs::{Mount, MountEvents, ProcFs};
-use cold_sys::time::{monotonic, process_cpu};
+use cold_sys::time::monotonic;
 use serde_json::json;
 
 use super::history::{Entry, Name, now_ns};
@@ -23,6 +23,7 @@ use super::learn::{self, Learner};
 use super::notify::Manager;
 use super::place::Place;
 use super::programs::{Chosen, Programs};
+use super::reader::{self, Cost};
 use super::record::Recorder;
 use super::serve::{self, Counts, Job, Shared};
 use super::socket::{Ear, Question};
@@ -80,6 +81,10 @@ pub(crate) struct Args {
     #[arg(long)]
     no_learn: bool,
 
+    /// Have helpers in programs' own control groups made by the process behind this socket [default: make them itself]
+    #[arg(long, value_name = "SOCKET")]
+    reader: Option<PathBuf>,
+
     #[command(flatten)]
     chosen: Chosen,
 }
@@ -95,12 +100,14 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         ));
     }
     cold_sys::heap::keep_little();
+    // First: who makes helpers is a copy of a process with one thread and nothing open.
+    let helpers = reader::helpers(args.reader.as_ref(), ui);
     let store = place.plans.store()?;
     let end = interrupt()?;
     let _lock = place.lock()?;
     let watch = ExecWatch::new()
         .map_err(|e| Failure::from(e).hint("`cold doctor` tells what this machine allows"))?;
-    let service = Service::begin(args, place, store, watch)?;
+    let service = Service::begin(args, place, store, watch, helpers)?;
     let ear = service.listen(place);
     if let Err(failure) = &ear {
         ui.warn(format!("status cannot be asked: {}", failure.error));
@@ -141,7 +148,13 @@ struct Facts {
 }
 
 impl Service {
-    fn begin(args: &Args, place: &Place, store: Store, watch: ExecWatch) -> Result<Self, Failure> {
+    fn begin(
+        args: &Args,
+        place: &Place,
+        store: Store,
+        watch: ExecWatch,
+        helpers: Option<Helpers>,
+    ) -> Result<Self, Failure> {
         let (jobs, from) = sync_channel(QUEUE);
         let shared = Arc::new(Shared {
             machine: Mutex::default(),
@@ -152,6 +165,7 @@ impl Service {
             control_every: args.control_every,
             busy: 0.into(),
             followed: Mutex::default(),
+            helpers,
         });
         let from = Arc::new(Mutex::new(from));
         for _ in 0..THREADS {
@@ -434,7 +448,7 @@ fn status(
 ) -> Status {
     shared.count_warm();
     let rows = shared.recorder.rows().map_err(|why| shared.recorder.problem().unwrap_or(why));
-    let own = own(began);
+    let own = own(began, shared.helpers.as_ref());
     let counts = shared.counts();
     let begins = counts.begins.clone().closed();
     let begins = begins.quantile(0.5).zip(begins.quantile(0.95)).zip(begins.max());
@@ -461,17 +475,14 @@ fn status(
     Status::new(Some(running), history.to_owned(), rows, facts.off)
 }
 
-fn own(began: Instant) -> Own {
-    let cpu = process_cpu(std::process::id().cast_signed());
+fn own(began: Instant, helpers: Option<&Helpers>) -> Own {
+    let cost = Cost::of(std::process::id().cast_signed());
+    let Cost { cpu, memory, read } = match helpers.and_then(Helpers::pid) {
+        Some(pid) => cost.with_helpers(pid),
+        None => cost,
+    };
     let cpu = cpu.map_or_else(|| Known::unknown("the kernel does not tell"), |Nanos(ns)| Known::Value(ns));
     let elapsed = began.elapsed().as_nanos().max(1) as f64;
-    let field = |file, key| {
-        let value = ProcFs::default().process_field(std::process::id().cast_signed(), file, key);
-        value.ok().flatten()
-    };
-    // In KiB (proc_pid_smaps(5)). VmRSS would count the buffer of events twice, which is mapped twice in a row.
-    let memory = field("smaps_rollup", "Pss").map(|kib| kib << 10);
-    let read = field("io", "read_bytes");
     Own {
         read_bytes: read.map_or_else(|| Known::unknown("/proc/PID/io does not tell"), Known::Value),
         cpu_share: cpu.clone().map(|ns| ns as f64 / elapsed),

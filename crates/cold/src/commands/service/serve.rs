@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use cold_launch::{Began, Held, Options, Served, Skip, Weather};
+use cold_launch::{Began, Charged, Held, Helpers, Options, Served, Skip, Weather};
 use cold_model::{Nanos, path_text};
 use cold_plan::history::LaunchKind;
 use cold_service::pace;
@@ -66,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) busy: AtomicU64,
     /// Starts that followed their plans, and that nobody has looked at yet to see whether the plan was ever checked.
     pub(crate) followed: Mutex<Vec<FollowedPlan>>,
+    /// Who makes helpers that read in programs' own control groups.
+    pub(crate) helpers: Option<Helpers>,
 }
 
 /// A start that followed its plan.
@@ -192,7 +194,8 @@ impl FollowedStart<'_> {
     /// knows what is needed first. What the process was given, as far as that was asked.
     fn read_common(&mut self, common: &Held) -> Result<Given, Skip> {
         let mut given = Given::NotYet;
-        let prospect = match common.prospect(&self.machine.mounts, self.machine.weather, &options()) {
+        let mounts = Arc::clone(&self.machine.mounts);
+        let prospect = match common.prospect(&mounts, self.machine.weather, &options()) {
             Ok(prospect) => prospect,
             // The rest may be cold all the same.
             Err(Skip::Warm) => return Ok(given),
@@ -241,12 +244,16 @@ impl FollowedStart<'_> {
         let is_asked = self.control.is_some();
         options.guards.warm = !is_asked;
         options.guards.pressure = !is_asked;
-        let prospect = held.prospect(&self.machine.mounts, self.machine.weather, &options)?;
+        let mounts = Arc::clone(&self.machine.mounts);
+        let prospect = held.prospect(&mounts, self.machine.weather, &options)?;
         let control = self.is_control() && prospect.can_be_entered();
-        prospect.serve(began, control)
+        prospect.serve(began, control, self.shared.helpers.as_ref())
     }
 
     fn served(&mut self, held: &Held, served: &Served) {
+        if let Some(charged) = &served.charged {
+            self.charged(charged);
+        }
         self.note_first(served.tally.and_then(|t| t.first));
         let record = &served.record;
         // What all scenarios share is part of it.
@@ -289,6 +296,17 @@ impl FollowedStart<'_> {
             };
             let detail = format!("{}: {why}", path_text::encode(held.path()));
             self.shared.recorder.add(Entry::Event { what, detail });
+        }
+    }
+
+    fn charged(&self, charged: &Charged) {
+        let charging = &mut self.shared.counts().tally.charged;
+        match charged {
+            Charged::Own(bytes) => {
+                charging.own_starts += 1;
+                charging.own_bytes += bytes;
+            }
+            Charged::Service(why) => *charging.service.entry(why.words()).or_default() += 1,
         }
     }
 

@@ -9,7 +9,7 @@ use super::keep::Kept;
 use super::learn::Learning;
 use super::place::Place;
 use super::socket::{Question, ask};
-use super::status::{Off, ProgramStatus, Running, Status};
+use super::status::{Charging, Off, ProgramStatus, Running, Status};
 use crate::cli::TEMPLATE;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::table::{Table, width};
@@ -159,6 +159,7 @@ fn running(ui: &Ui, service: &Running) {
             Nanos(begins.max_ns),
         ));
     }
+    charged(ui, &service.tally.charged);
     kept(ui, &service.tally.kept);
     if let Some(learning) = &service.learning {
         self::learning(ui, learning);
@@ -177,6 +178,19 @@ fn running(ui: &Ui, service: &Running) {
     }
     for refused in &service.refused {
         ui.line(paint(WARN, format!("  not followed: {refused}")));
+    }
+}
+
+fn charged(ui: &Ui, charging: &Charging) {
+    if charging.own_starts > 0 {
+        ui.line(format!(
+            "  {} of {} charged to the programs' own control groups",
+            Bytes(charging.own_bytes),
+            plural(charging.own_starts, "start"),
+        ));
+    }
+    for (why, n) in &charging.service {
+        ui.line(paint(FAINT, format!("  {} charged to the service: {why}", plural(*n, "start"))));
     }
 }
 

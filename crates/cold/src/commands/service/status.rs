@@ -78,8 +78,21 @@ pub(crate) struct Tally {
     pub(crate) skipped: BTreeMap<String, u64>,
     /// Bytes asked for, for all of these starts.
     pub(crate) bytes: u64,
+    /// To whose control groups the pages of followed starts were charged.
+    pub(crate) charged: Charging,
     /// What was read before anybody wanted it.
     pub(crate) kept: Kept,
+}
+
+/// Whose control groups the pages of followed starts were charged to.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Charging {
+    /// Starts of which pages were charged to the program's own.
+    pub(crate) own_starts: u64,
+    /// Bytes of these pages, of all that was asked for.
+    pub(crate) own_bytes: u64,
+    /// Starts of which all were charged to the service's, by the reason.
+    pub(crate) service: BTreeMap<String, u64>,
 }
 
 /// Times to the first request, nanoseconds.

@@ -1,0 +1,272 @@
+//! A served start's reading in the program's own control group, so that its pages are charged to that group as they
+//! would be without a service, and not to the service's.
+//!
+//! Reading begins in the service, which is there already; a helper in the program's group goes on with it, about half a
+//! millisecond later. The two share a page of numbers, so that no step is done twice or left out. Version 2 of control
+//! groups only: with version 1 a process can only be moved, which takes 11 ms here, in which no other can be made.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cold_model::Nanos;
+use cold_plan::format::View;
+use cold_plan::plan::Gate;
+use cold_sys::cgroup::{Cgroup, Hierarchies};
+use cold_sys::copier::{Caller, Copier, Copy, MOST_FDS, NUMBERS, Order};
+use cold_sys::detached;
+use cold_sys::procfs::{Mount, ProcFs};
+use cold_sys::shared::{SharedWords, file_of};
+use cold_sys::time::monotonic;
+
+use crate::engine::{Engine, Limits};
+use crate::guard;
+use crate::options::Skip;
+use crate::prepare;
+
+/// What helpers are called where processes are listed.
+const NAME: &CStr = c"cold-reader";
+/// The shared page and the plan.
+const FIXED_FDS: usize = 2;
+/// What limits take, before the devices' numbers in the plan.
+const FIXED_NUMBERS: usize = 6;
+/// Devices that a helper is given; a plan has one or two.
+const DEVICES: usize = MOST_FDS - FIXED_FDS;
+/// Between two looks whether a helper still has to be waited for.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Who makes helpers.
+#[derive(Debug)]
+pub struct Helpers(Copier);
+
+/// To which control group the pages of a followed start were charged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Charged {
+    /// So many bytes to the program's own; the rest had been asked for before the helper was there.
+    Own(u64),
+    /// All of them to the service's.
+    Service(NotOwn),
+}
+
+/// Why nothing was charged to the program's own control group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotOwn {
+    /// Memory is not charged by version 2 of control groups here.
+    Version,
+    /// There is nobody who could make helpers.
+    NoHelpers,
+    /// The program's group is not to be found: it has ended, or its group lies outside what is mounted.
+    NotFound,
+    /// The group has no room for it.
+    Room,
+    /// The kernel refuses (its words).
+    Refused(String),
+    /// Everything had been asked for before the helper was there.
+    Late,
+}
+
+impl NotOwn {
+    /// In words, behind "charged to the service: ".
+    pub fn words(&self) -> String {
+        match self {
+            Self::Version => "version 2 of control groups does not charge memory here".into(),
+            Self::NoHelpers => "nobody makes helpers".into(),
+            Self::NotFound => "the program's control group was not found".into(),
+            Self::Room => "the program's control group has no room".into(),
+            Self::Refused(why) => format!("no helper in the program's control group: {why}"),
+            Self::Late => "all was asked for before the helper was there".into(),
+        }
+    }
+}
+
+impl Helpers {
+    /// Makes the process that makes them. In the first thread, while there is no other.
+    pub fn fork() -> cold_sys::Result<Self> {
+        Copier::fork(NAME, &go_on).map(Self)
+    }
+
+    /// Helpers that the process makes which listens at `path`, with [`serve`] for who comes.
+    pub fn connect(path: &Path) -> cold_sys::Result<Self> {
+        Copier::connect(path).map(Self)
+    }
+
+    /// The process id of who makes them, where it is our own.
+    pub fn pid(&self) -> Option<i32> {
+        self.0.pid()
+    }
+}
+
+/// Makes helpers for who is at the other end, until that is gone. In a process of one thread.
+pub fn serve(orders: &impl AsFd) {
+    cold_sys::copier::serve(orders, &go_on);
+}
+
+/// In a helper: does the steps that are left.
+fn go_on(order: Order) {
+    let (caller, numbers, fds) = order.into_parts();
+    // Who is not told that it is finished takes the start for one that was not.
+    let _ = read_on(&caller, &numbers, fds);
+}
+
+fn read_on(caller: &Caller, numbers: &[u64; NUMBERS], fds: Vec<OwnedFd>) -> Result<(), Skip> {
+    let mut fds = fds.into_iter();
+    let (Some(page), Some(plan)) = (fds.next(), fds.next()) else { return Ok(()) };
+    let path = Path::new("a plan of the service");
+    let failed = |e| cold_sys::Error::io("read", path.display().to_string(), e);
+    let mut bytes = Vec::new();
+    File::from(plan).read_to_end(&mut bytes).map_err(failed)?;
+    let view = View::parse(&bytes).map_err(|why| Skip::Format { path: path.to_owned(), why })?;
+    let (places, _) = prepare::places(view)?;
+    let shared = SharedWords::open(page)?;
+    let limits = limits_of(numbers);
+    let engine = Engine::new(view, &places, &shared, limits);
+    for (index, device) in numbers.iter().skip(FIXED_NUMBERS).zip(fds) {
+        engine.give_device(u32::try_from(*index).unwrap_or(u32::MAX), File::from(device));
+    }
+    let engine = engine.take_over();
+    std::thread::scope(|scope| {
+        let watch = || {
+            while Instant::now() < limits.deadline && !caller.is_gone(LOOK * 20) {}
+            // Not by returning: a thread that a dead disk holds would be waited for.
+            detached::end()
+        };
+        // Without a second thread there is nobody to end it in time: then nothing is read.
+        if std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, watch).is_ok() {
+            engine.run();
+            engine.progress().finish();
+        }
+        detached::end()
+    })
+}
+
+fn numbers_of(limits: Limits) -> [u64; FIXED_NUMBERS] {
+    let left = limits.deadline.saturating_duration_since(Instant::now());
+    let end = monotonic().0.saturating_add(left.as_nanos() as u64);
+    let Limits { bytes, in_flight, chunk, threads, files, .. } = limits;
+    [bytes, in_flight, chunk, threads as u64, files as u64, end]
+}
+
+fn limits_of(numbers: &[u64; NUMBERS]) -> Limits {
+    let [bytes, in_flight, chunk, threads, files, end, ..] = *numbers;
+    let left = Nanos(end).saturating_sub(monotonic()).0;
+    Limits {
+        bytes,
+        in_flight,
+        chunk,
+        threads: usize::try_from(threads).unwrap_or(1),
+        files: usize::try_from(files).unwrap_or(1),
+        deadline: Instant::now() + Duration::from_nanos(left),
+        gate: Gate::None,
+        absent_only: false,
+    }
+}
+
+/// A start's helper, if it gets one: shared by the thread that reads and the one that watches.
+#[derive(Debug)]
+pub(crate) struct Helped<'a> {
+    helpers: Option<&'a Helpers>,
+    mounts: &'a [Mount],
+    pid: i32,
+    /// What became of the order, once it was made.
+    ordered: OnceLock<Result<Copy, NotOwn>>,
+    /// Nobody wants its reading any more.
+    is_over: AtomicBool,
+}
+
+impl<'a> Helped<'a> {
+    /// For the process `pid`.
+    pub(crate) fn new(helpers: Option<&'a Helpers>, mounts: &'a [Mount], pid: i32) -> Self {
+        Self { helpers, mounts, pid, ordered: OnceLock::new(), is_over: false.into() }
+    }
+
+    /// Orders a helper that goes on with this engine's reading. Takes a tenth of a millisecond, so it is for a thread
+    /// that does not read.
+    pub(crate) fn order(&self, engine: &Engine<'_>, plan: &[u8]) {
+        let _ = self.ordered.set(self.ask(engine, plan));
+    }
+
+    fn ask(&self, engine: &Engine<'_>, plan: &[u8]) -> Result<Copy, NotOwn> {
+        let proc = ProcFs::default();
+        let groups = Hierarchies::of(self.mounts);
+        if !groups.v2_charges_memory() {
+            return Err(NotOwn::Version);
+        }
+        let helpers = self.helpers.ok_or(NotOwn::NoHelpers)?;
+        let (top, dir) = self.group(&groups, &proc).ok_or(NotOwn::NotFound)?;
+        let group = Cgroup::at(dir.clone()).hold().map_err(|e| NotOwn::Refused(e.to_string()))?;
+        let mut limits = engine.limits();
+        if let Some(room) = guard::room_of(&top, &dir) {
+            // The other half is for the program itself.
+            limits.bytes = limits.bytes.min(room / 2);
+            if limits.bytes <= engine.progress().bytes() {
+                return Err(NotOwn::Room);
+            }
+        }
+        let page = engine.progress().fd().ok_or(NotOwn::NoHelpers)?;
+        let plan = file_of(plan).map_err(|e| NotOwn::Refused(e.to_string()))?;
+        let devices: Vec<_> = engine.devices().take(DEVICES).collect();
+        let fixed = numbers_of(limits);
+        let all = fixed.into_iter().chain(devices.iter().map(|(index, _)| u64::from(*index)));
+        let mut numbers = [0; NUMBERS];
+        numbers.iter_mut().zip(all).for_each(|(number, value)| *number = value);
+        let fds: Vec<BorrowedFd<'_>> =
+            [page, plan.as_fd()].into_iter().chain(devices.iter().map(|(_, file)| file.as_fd())).collect();
+        helpers.0.order(group.as_fd(), numbers, &fds).map_err(|e| NotOwn::Refused(e.to_string()))
+    }
+
+    /// Where the hierarchy is mounted, and the program's group.
+    fn group(&self, groups: &Hierarchies, proc: &ProcFs) -> Option<(PathBuf, PathBuf)> {
+        Some((groups.v2.as_ref()?.at.clone(), groups.of_process_v2(proc, self.pid)?))
+    }
+
+    /// By the thread that reads, when its own reading has ended: waits until that of a helper has, too, or nobody wants
+    /// it any more. Whether all was asked for.
+    pub(crate) fn wait(&self, engine: &Engine<'_>) -> bool {
+        let progress = engine.progress();
+        if !progress.is_taken_over() {
+            return true;
+        }
+        loop {
+            let over = self.is_over.load(Ordering::Acquire);
+            match self.ordered.get() {
+                Some(Ok(helper)) if helper.has_ended(LOOK) => break,
+                // It was ordered, or would not have taken over.
+                _ if !over => {}
+                _ => break,
+            }
+        }
+        progress.is_finished()
+    }
+
+    /// By the thread that watches, when there is nothing more to watch: a helper must not stay in the program's group.
+    pub(crate) fn is_over(&self, engine: &Engine<'_>) {
+        if engine.progress().is_taken_over() {
+            engine.stop();
+        }
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// What became of it; ends a helper that is still there.
+    pub(crate) fn charged(self, engine: &Engine<'_>) -> Charged {
+        let progress = engine.progress();
+        match self.ordered.into_inner() {
+            None => Charged::Service(NotOwn::Late),
+            Some(Err(why)) => Charged::Service(why),
+            Some(Ok(_)) if progress.is_taken_over() => {
+                match progress.bytes().saturating_sub(progress.bytes_before()) {
+                    0 => Charged::Service(NotOwn::Late),
+                    bytes => Charged::Own(bytes),
+                }
+            }
+            Some(Ok(helper)) => {
+                let refusal = helper.has_ended(Duration::ZERO).then(|| helper.refusal()).flatten();
+                Charged::Service(refusal.map_or(NotOwn::Late, |e| NotOwn::Refused(e.to_string())))
+            }
+        }
+    }
+}
