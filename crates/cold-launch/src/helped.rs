@@ -47,7 +47,8 @@ pub struct Helpers(Copier);
 /// To which control group the pages of a followed start were charged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Charged {
-    /// So many bytes to the program's own; the rest had been asked for before the helper was there.
+    /// So many bytes to the program's own; the rest had been asked for before the helper was there. All of them where the
+    /// program is in the service's group.
     Own(u64),
     /// All of them to the service's.
     Service(NotOwn),
@@ -103,7 +104,7 @@ impl Helpers {
 
 /// Makes helpers for who is at the other end, until that is gone. In a process of one thread.
 pub fn serve(orders: &impl AsFd) {
-    cold_sys::copier::serve(orders, &go_on);
+    cold_sys::copier::serve(orders, NAME, &go_on);
 }
 
 /// In a helper: does the steps that are left.
@@ -166,6 +167,14 @@ fn limits_of(numbers: &[u64; NUMBERS]) -> Limits {
     }
 }
 
+#[derive(Debug)]
+enum Ordered {
+    Helper(Copy),
+    /// None: the program is in our own group.
+    Same,
+    Not(NotOwn),
+}
+
 /// A start's helper, if it gets one: shared by the thread that reads and the one that watches.
 #[derive(Debug)]
 pub(crate) struct Helped<'a> {
@@ -173,7 +182,7 @@ pub(crate) struct Helped<'a> {
     mounts: &'a [Mount],
     pid: i32,
     /// What became of the order, once it was made.
-    ordered: OnceLock<Result<Copy, NotOwn>>,
+    ordered: OnceLock<Ordered>,
     /// Nobody wants its reading any more.
     is_over: AtomicBool,
 }
@@ -187,17 +196,33 @@ impl<'a> Helped<'a> {
     /// Orders a helper that goes on with this engine's reading. Takes a tenth of a millisecond, so it is for a thread
     /// that does not read.
     pub(crate) fn order(&self, engine: &Engine<'_>, plan: &[u8]) {
-        let _ = self.ordered.set(self.ask(engine, plan));
+        let (proc, groups) = (ProcFs::default(), Hierarchies::of(self.mounts));
+        let ordered = if self.is_same(&groups, &proc) {
+            Ordered::Same
+        } else {
+            self.ask(engine, plan, &groups, &proc).map_or_else(Ordered::Not, Ordered::Helper)
+        };
+        let _ = self.ordered.set(ordered);
     }
 
-    fn ask(&self, engine: &Engine<'_>, plan: &[u8]) -> Result<Copy, NotOwn> {
-        let proc = ProcFs::default();
-        let groups = Hierarchies::of(self.mounts);
+    /// Whether the program's memory is charged to the group that ours is charged to.
+    fn is_same(&self, groups: &Hierarchies, proc: &ProcFs) -> bool {
+        let own = groups.memory_of(proc, std::process::id().cast_signed());
+        own.is_some() && own == groups.memory_of(proc, self.pid)
+    }
+
+    fn ask(
+        &self,
+        engine: &Engine<'_>,
+        plan: &[u8],
+        groups: &Hierarchies,
+        proc: &ProcFs,
+    ) -> Result<Copy, NotOwn> {
         if !groups.v2_charges_memory() {
             return Err(NotOwn::Version);
         }
         let helpers = self.helpers.ok_or(NotOwn::NoHelpers)?;
-        let (top, dir) = self.group(&groups, &proc).ok_or(NotOwn::NotFound)?;
+        let (top, dir) = self.group(groups, proc).ok_or(NotOwn::NotFound)?;
         let group = Cgroup::at(dir.clone()).hold().map_err(|e| NotOwn::Refused(e.to_string()))?;
         let mut limits = engine.limits();
         if let Some(room) = guard::room_of(&top, &dir) {
@@ -234,9 +259,10 @@ impl<'a> Helped<'a> {
         loop {
             let over = self.is_over.load(Ordering::Acquire);
             match self.ordered.get() {
-                Some(Ok(helper)) if helper.has_ended(LOOK) => break,
-                // It was ordered, or would not have taken over.
-                _ if !over => {}
+                Some(Ordered::Helper(helper)) if helper.has_ended(LOOK) => break,
+                Some(Ordered::Helper(_)) if !over => {}
+                // It was ordered, or would not have taken over: that is about to be noted.
+                None if !over => std::thread::sleep(LOOK / 50),
                 _ => break,
             }
         }
@@ -244,7 +270,7 @@ impl<'a> Helped<'a> {
     }
 
     /// By the thread that watches, when there is nothing more to watch: a helper must not stay in the program's group.
-    pub(crate) fn is_over(&self, engine: &Engine<'_>) {
+    pub(crate) fn end(&self, engine: &Engine<'_>) {
         if engine.progress().is_taken_over() {
             engine.stop();
         }
@@ -256,14 +282,15 @@ impl<'a> Helped<'a> {
         let progress = engine.progress();
         match self.ordered.into_inner() {
             None => Charged::Service(NotOwn::Late),
-            Some(Err(why)) => Charged::Service(why),
-            Some(Ok(_)) if progress.is_taken_over() => {
+            Some(Ordered::Same) => Charged::Own(progress.bytes()),
+            Some(Ordered::Not(why)) => Charged::Service(why),
+            Some(Ordered::Helper(_)) if progress.is_taken_over() => {
                 match progress.bytes().saturating_sub(progress.bytes_before()) {
                     0 => Charged::Service(NotOwn::Late),
                     bytes => Charged::Own(bytes),
                 }
             }
-            Some(Ok(helper)) => {
+            Some(Ordered::Helper(helper)) => {
                 let refusal = helper.has_ended(Duration::ZERO).then(|| helper.refusal()).flatten();
                 Charged::Service(refusal.map_or(NotOwn::Late, |e| NotOwn::Refused(e.to_string())))
             }

@@ -303,7 +303,7 @@ impl Prospect<'_> {
         let order_and_watch = || {
             helped.order(engine, &self.held.bytes);
             let seen = watch();
-            helped.is_over(engine);
+            helped.end(engine);
             seen
         };
         let priority = cold_sys::detached::io_priority();

@@ -69,6 +69,20 @@ impl Hierarchies {
         self.v2.as_ref()?.of_process(proc, pid, str::is_empty)
     }
 
+    /// The directory in the version 1 hierarchy of `controller` of the process `pid`.
+    pub fn of_process_v1(&self, proc: &ProcFs, pid: i32, controller: &str) -> Option<PathBuf> {
+        self.v1.get(controller)?.of_process(proc, pid, |cs| cs.split(',').any(|c| c == controller))
+    }
+
+    /// The directory of the group that the memory of the process `pid` is charged to, of whichever version.
+    pub fn memory_of(&self, proc: &ProcFs, pid: i32) -> Option<PathBuf> {
+        if self.v2_charges_memory() {
+            self.of_process_v2(proc, pid)
+        } else {
+            self.of_process_v1(proc, pid, "memory")
+        }
+    }
+
     /// Whether memory is charged by version 2. By version 1 it is where that has the controller, also beside version 2.
     pub fn v2_charges_memory(&self) -> bool {
         let Some(v2) = &self.v2 else { return false };
@@ -78,8 +92,7 @@ impl Hierarchies {
 
     /// The directory of this process in the version 1 hierarchy of `controller`.
     pub fn own_v1(&self, proc: &ProcFs, controller: &str) -> Option<PathBuf> {
-        let pid = i32::try_from(std::process::id()).ok()?;
-        self.v1.get(controller)?.of_process(proc, pid, |cs| cs.split(',').any(|c| c == controller))
+        self.of_process_v1(proc, i32::try_from(std::process::id()).ok()?, controller)
     }
 }
 

@@ -79,7 +79,7 @@ impl Copier {
                 usual_signals();
                 detached::drop_inherited(name, &[theirs.as_raw_fd()]);
                 // A panic must not unwind into the frames of the process this is a copy of.
-                let serve = || serve(&theirs, job);
+                let serve = || serve(&theirs, name, job);
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(serve));
                 detached::end()
             }
@@ -192,7 +192,11 @@ pub fn inherited_socket() -> Result<OwnedFd> {
     if told("LISTEN_PID") != Some(std::process::id()) || told("LISTEN_FDS") != Some(1) {
         return Err(none("this process was given none"));
     }
-    // SAFETY: told by whoever started this process to be its own; asked below what it is, and nobody else uses it.
+    // SAFETY: asks for flags of a descriptor, whether there is one or not.
+    if unsafe { libc::fcntl(FIRST, libc::F_GETFD) } < 0 {
+        return Err(none("the one that it was given is closed"));
+    }
+    // SAFETY: open, told by whoever started this process to be its own, and nobody else uses it.
     let socket = unsafe { OwnedFd::from_raw_fd(FIRST) };
     let kind = rustix::net::sockopt::socket_type(&socket).map_err(|e| none(&e.to_string()))?;
     if kind != SocketType::SEQPACKET {
@@ -211,8 +215,10 @@ pub fn accept(listening: &OwnedFd) -> Result<(OwnedFd, u32)> {
 }
 
 /// Takes orders until nobody can give any more: `job` runs in a copy in the group of each. To be called in a process of
-/// one thread.
-pub fn serve(orders: &impl AsFd, job: &dyn Fn(Order)) {
+/// one thread, which is called `name` from then on where processes are listed, as its copies are.
+pub fn serve(orders: &impl AsFd, name: &CStr, job: &dyn Fn(Order)) {
+    // SAFETY: a C string that lives across the call, which copies it.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
     let orders = orders.as_fd();
     let caught = child::set_of(&[libc::SIGCHLD]);
     let before = child::Mask::change(libc::SIG_BLOCK, &caught);

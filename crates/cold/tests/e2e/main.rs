@@ -46,6 +46,7 @@ mod reference;
 mod report;
 mod results;
 mod service;
+mod service_group;
 mod service_keep;
 mod service_learn;
 mod service_replay;

@@ -78,6 +78,10 @@ pub(crate) mod root {
         }
         /// Lets the plan read a new file of this many bytes before everything else.
         pub(crate) fn read_in_vain(&self, bytes: u32) -> PathBuf {
+            self.read_pieces_in_vain(bytes, 1)
+        }
+        /// The same in so many steps, a page between one and the next.
+        pub(crate) fn read_pieces_in_vain(&self, bytes: u32, pieces: u32) -> PathBuf {
             let huge = data(self.slow.mount_point().join("huge"), bytes as usize);
             let store = Store::at(self.store());
             let mut plan = store.list().unwrap().plans.remove(0).plan;
@@ -92,10 +96,18 @@ pub(crate) mod root {
                 uses: 0xff,
                 exact: false,
             });
-            let pages = bytes / PAGE as u32;
-            let range = Range { file, first_page: 0, pages, need_ns: 0, uses: 0xff, around: false };
-            plan.ranges.insert(0, range);
-            let knobs = cold_plan::plan::Knobs { gate: Gate::Arrived, critical_us: 1_000_000, ..plan.knobs };
+            let each = bytes / PAGE as u32 / pieces;
+            let pages = each - u32::from(pieces > 1);
+            let piece = |n: u32| {
+                let first_page = (n * each).into();
+                Range { file, first_page, pages, need_ns: 0, uses: 0xff, around: false }
+            };
+            plan.ranges.splice(0..0, (0..pieces).map(piece));
+            let mut knobs =
+                cold_plan::plan::Knobs { gate: Gate::Arrived, critical_us: 1_000_000, ..plan.knobs };
+            if pieces > 1 {
+                knobs.gap_bytes = 0;
+            }
             cold_prefetch::compile(&mut plan, &knobs, None, &|_| None);
             store.save(&plan).unwrap();
             huge

@@ -15,15 +15,15 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
-  systemctl start coldstart-reader.socket             its socket; who connects to it starts the reader
-  cold service run --reader /run/coldstart-reader     a service that has it make helpers
+  systemctl start coldstart-reader.socket            who connects to it starts the reader
+  cold service run --reader /run/coldstart-reader    a service that has it make helpers
 ";
 
 const AFTER: &str = "\
-For coldstart-reader.service: takes its socket from systemd (sd_listen_fds(3)), serves the first who connects, whom only
-root can be, and ends with him. A service under systemd that may not make namespaces may not make a process in another
-control group either (systemd refuses it the call clone3), and this may do little else. Without systemd the service
-makes its helpers itself.
+For coldstart-reader.service: takes its socket from systemd (sd_listen_fds(3)), serves the first
+who connects, whom only root can be, and ends with him. A service that may not make namespaces may
+not make a process in another control group either: systemd refuses it the call for that, clone3.
+So this one makes them, which may do little else. Without systemd the service makes them itself.
 
 Exit codes: 0 ended with its service; 1 failed.";
 
