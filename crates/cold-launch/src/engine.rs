@@ -44,6 +44,15 @@ pub(crate) struct Limits {
     pub(crate) absent_only: bool,
 }
 
+impl Limits {
+    /// Descriptors that a replay may have at a time.
+    pub(crate) fn most_open(&self) -> usize {
+        /// Directories that are gone through by name, mounts.
+        const OTHERS: usize = 64;
+        2 * self.files + OTHERS
+    }
+}
+
 /// What a replay did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {

@@ -129,6 +129,7 @@ fn read_on(caller: &Caller, numbers: &[u64; NUMBERS], fds: Vec<OwnedFd>) -> Resu
     for (index, device) in numbers.iter().skip(FIXED_NUMBERS).zip(fds) {
         engine.give_device(u32::try_from(*index).unwrap_or(u32::MAX), File::from(device));
     }
+    detached::make_room_for_files(limits.most_open());
     let engine = engine.take_over();
     std::thread::scope(|scope| {
         let watch = || {

@@ -115,6 +115,7 @@ fn decide(
     let process = target.process.as_fd().as_raw_fd();
     let mut help = || {
         detached::drop_inherited(c"cold-launch", &[process]);
+        detached::make_room_for_files(ready.limits.most_open());
         let places = ready.places.closed();
         let engine = (!control).then(|| Engine::new(view, &places, &shared, ready.limits));
         let mut entered = None;
@@ -181,6 +182,7 @@ fn read_first(
 ) -> Result<Decision, Skip> {
     let mut help = || {
         detached::drop_inherited(c"cold-launch", &[]);
+        detached::make_room_for_files(ready.limits.most_open());
         let places = ready.places.closed();
         let engine = Engine::new(view, &places, shared, ready.limits);
         engine.run();

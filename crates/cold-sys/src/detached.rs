@@ -5,6 +5,8 @@ use std::ffi::{CStr, c_int, c_void};
 use std::os::unix::fs::MetadataExt;
 use std::ptr::null_mut;
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::child::{self, Stack};
 use crate::error::errno;
 use crate::pidfd::PidFd;
@@ -189,6 +191,18 @@ pub fn drop_inherited(name: &CStr, keep: &[i32]) {
         libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0);
         let _ = libc::chdir(c"/".as_ptr());
     }
+}
+
+/// Makes this process' table of descriptors large enough for so many, by one with a high number that is closed again; no
+/// larger than its limit. To be called while there is one thread: once there are several, each time that the table
+/// grows (it has 64 places at first, and doubles) the kernel waits until no processor can be looking at the old one, 12 ms
+/// on a machine of 2 CPUs, in which nobody of the process can open a file (`expand_fdtable` in fs/file.c).
+pub fn make_room_for_files(files: usize) {
+    let last = crate::exec::open_files_limit().saturating_sub(1).min(files as u64);
+    let last = i32::try_from(last).unwrap_or(i32::MAX);
+    // Where it is refused the table grows when it has to.
+    let root = rustix::fs::open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let _ = root.and_then(|root| rustix::io::fcntl_dupfd_cloexec(root, last));
 }
 
 /// Closes the descriptors `first..end`.

@@ -2,6 +2,7 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 
 use super::*;
+use crate::procfs::ProcFs;
 
 /// A copy of this process that does `job` and ends with its answer.
 fn copy_of_this(job: impl FnOnce() -> c_int) -> c_int {
@@ -80,4 +81,26 @@ fn a_copy_keeps_the_descriptors_that_it_names_and_no_others() {
             | c_int::from(&place[..2] != b"/\0") << 2
     });
     assert_eq!(status(pid) >> 8, 0, "1: descriptors, 2: name, 4: directory");
+}
+
+/// What `/proc` calls the size of the table.
+fn places_for_files() -> u64 {
+    ProcFs::default().process_field(std::process::id().cast_signed(), "status", "FDSize").unwrap().unwrap()
+}
+
+#[test]
+fn the_table_of_descriptors_is_made_larger_and_none_is_left_open() {
+    let pid = copy_of_this(|| {
+        close_range(3, u32::MAX);
+        let (before, most) = (places_for_files(), crate::exec::open_files_limit());
+        make_room_for_files(500);
+        let made = places_for_files();
+        // No larger than it may be.
+        make_room_for_files(usize::MAX);
+        // SAFETY: asks for flags of descriptors.
+        let open = |fd: c_int| unsafe { libc::fcntl(fd, libc::F_GETFD) } != -1;
+        let none = !(3..most.min(5000) as c_int).any(open);
+        c_int::from(before > 500) | c_int::from(made < 500) << 1 | c_int::from(!none) << 2
+    });
+    assert_eq!(status(pid) >> 8, 0, "1: it is as large already, 2: it is not larger, 4: one is open");
 }

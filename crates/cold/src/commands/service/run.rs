@@ -53,6 +53,8 @@ Exit codes: 0 ended by Ctrl-C or SIGTERM; 1 failed, or another service runs; 2 w
 
 /// Starts that are looked after at the same time; a start is watched until it is ready.
 const THREADS: usize = 16;
+/// Files that it may have open: some hundreds of each start that it looks after.
+const OPEN_FILES: usize = 4096;
 /// Starts that wait for a thread.
 const QUEUE: usize = 64;
 /// Between two looks at mounts, store and requests to end, when nothing is heard.
@@ -102,6 +104,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     cold_sys::heap::keep_little();
     // First: who makes helpers is a copy of a process with one thread and nothing open.
     let helpers = reader::helpers(args.reader.as_ref(), ui);
+    cold_sys::detached::make_room_for_files(OPEN_FILES);
     let store = place.plans.store()?;
     let end = interrupt()?;
     let _lock = place.lock()?;
