@@ -266,9 +266,9 @@ impl Prospect<'_> {
     /// the plan's history, and after a control judges by that. A helper in the program's control group reads, where there
     /// can be one, as soon as it is there.
     pub fn serve(&self, began: &Began, control: bool, helpers: Option<&Helpers>) -> Result<Served, Skip> {
-        let shared = if helpers.is_some() { SharedWords::with_fd()? } else { SharedWords::new()? };
+        let helped = Helped::new(helpers, self.mounts, began.pid(), self.view.read_bytes());
+        let shared = helped.numbers()?;
         let engine = (!control).then(|| Engine::new(self.view, &self.places, &shared, self.ungated()));
-        let helped = Helped::new(helpers, self.mounts, began.pid());
         let seen = self.attend(began, engine.as_ref(), &helped)?;
         let charged = engine.as_ref().map(|engine| helped.charged(engine));
         let kind = match &engine {

@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use cold_model::Shown as _;
 use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -54,7 +55,7 @@ pub struct Caller(OwnedFd);
 
 /// A copy, as its caller knows it. It ends by itself where [`Caller::is_gone`] is asked, once this is dropped.
 #[derive(Debug)]
-pub struct Copy(OwnedFd);
+pub struct Copied(OwnedFd);
 
 impl Copier {
     /// Makes a process that waits for orders and has each done by a copy of itself; it ends with this one, and so do its
@@ -90,7 +91,7 @@ impl Copier {
 
     /// One that another process is, which listens at `path` and calls [`serve`] for who comes.
     pub fn connect(path: &Path) -> Result<Self> {
-        let refused = |e: Errno| Error::io("connect to", path.display().to_string(), e.into());
+        let refused = |e: Errno| Error::io("connect to", path.shown().to_string(), e.into());
         let orders =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(refused)?;
@@ -105,13 +106,13 @@ impl Copier {
     }
 
     /// Orders a copy in the control group whose directory this is. Returns at once: whether it came to be is told by
-    /// [`Copy::refusal`] once [`Copy::has_ended`].
+    /// [`Copied::refusal`] once [`Copied::has_ended`].
     pub fn order(
         &self,
         group: BorrowedFd<'_>,
         numbers: [u64; NUMBERS],
         fds: &[BorrowedFd<'_>],
-    ) -> io::Result<Copy> {
+    ) -> io::Result<Copied> {
         let too_many = || io::Error::other("more descriptors than a copy can be given");
         if fds.len() > MOST_FDS {
             return Err(too_many());
@@ -127,7 +128,7 @@ impl Copier {
         let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_ne_bytes()).collect();
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         rustix::net::sendmsg(&self.orders, &[IoSlice::new(&bytes)], &mut rights, flags)?;
-        Ok(Copy(told))
+        Ok(Copied(told))
     }
 }
 
@@ -143,7 +144,7 @@ impl Drop for Copier {
     }
 }
 
-impl Copy {
+impl Copied {
     /// Whether it has ended, or never came to be, within `limit`. A signal ends the wait early.
     pub fn has_ended(&self, limit: Duration) -> bool {
         // What cannot be asked is not waited for.
@@ -161,7 +162,7 @@ impl Copy {
 }
 
 impl Caller {
-    /// Whether the caller has dropped its [`Copy`], or ended, within `limit`.
+    /// Whether the caller has dropped its [`Copied`], or ended, within `limit`.
     pub fn is_gone(&self, limit: Duration) -> bool {
         // Of a pipe's writing end nothing but an error is heard: that nobody reads it any more.
         let mut polled = [PollFd::new(&self.0, PollFlags::empty())];

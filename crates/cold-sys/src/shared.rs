@@ -53,7 +53,8 @@ impl SharedWords {
     pub fn open(fd: OwnedFd) -> Result<Self> {
         let no_page = || Error::io("map", "a shared page", io::ErrorKind::InvalidData.into());
         let sealed = rustix::fs::fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
-        let long = rustix::fs::fstat(&fd).is_ok_and(|stat| stat.st_size >= BYTES as i64);
+        let long = rustix::fs::fstat(&fd)
+            .is_ok_and(|stat| u64::try_from(stat.st_size).is_ok_and(|size| size >= BYTES as u64));
         if sealed && long { Self::map(Some(fd)) } else { Err(no_page()) }
     }
 
