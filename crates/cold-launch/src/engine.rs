@@ -111,9 +111,9 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Goes on with a replay that another process began with the same numbers: that one does no further step.
-    pub(crate) fn take_over(self) -> Self {
-        self.progress.take_over();
+    /// For going on with a replay that another process began with the same numbers: that one does no further step once
+    /// [`Progress::take_over`] was called.
+    pub(crate) fn going_on(self) -> Self {
         Self { took_over: true, ..self }
     }
 
@@ -260,7 +260,7 @@ impl<'a> Engine<'a> {
         let Some(file) = self.files.get(step.file) else {
             // A device that this process may not read is no change.
             if self.view.file(step.file).is_some_and(|f| f.kind() == FileKind::Regular) {
-                self.progress.is_stale(all);
+                self.progress.count_stale(all);
             }
             if self.is_stale() {
                 self.stop();

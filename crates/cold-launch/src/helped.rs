@@ -137,15 +137,16 @@ fn read_on(caller: &Caller, numbers: &[u64; NUMBERS], fds: Vec<OwnedFd>) -> Resu
         engine.give_device(u32::try_from(*index).unwrap_or(u32::MAX), File::from(device));
     }
     detached::make_room_for_files(limits.most_open());
-    let engine = engine.take_over();
+    let engine = engine.going_on();
     std::thread::scope(|scope| {
         let watch = || {
             while Instant::now() < limits.deadline && !caller.is_gone(LOOK * 20) {}
             // Not by returning: a thread that a dead disk holds would be waited for.
             detached::end()
         };
-        // Without a second thread there is nobody to end it in time: then nothing is read.
+        // Without a second thread there is nobody to end it in time: then the service reads on.
         if std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, watch).is_ok() {
+            engine.progress().take_over();
             engine.run();
             engine.progress().finish();
         }
@@ -241,7 +242,8 @@ impl<'a> Helped<'a> {
             return Err(NotOwn::Small);
         }
         let (top, dir) = self.group(groups, proc).ok_or(NotOwn::NotFound)?;
-        let group = Cgroup::at(dir.clone()).hold().map_err(|e| NotOwn::Refused(e.to_string()))?;
+        // A group that is gone went with its program. Each group's name by itself would be a reason of its own.
+        let group = Cgroup::at(dir.clone()).hold().map_err(|_| NotOwn::NotFound)?;
         let mut limits = engine.limits();
         if let Some(room) = guard::room_of(&top, &dir) {
             // The other half is for the program itself.

@@ -122,7 +122,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Counts bytes of a step whose file is missing or changed.
-    pub(crate) fn is_stale(self, bytes: u64) {
+    pub(crate) fn count_stale(self, bytes: u64) {
         self.wide(STALE).fetch_add(bytes, Ordering::Relaxed);
     }
 
