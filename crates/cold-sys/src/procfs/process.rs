@@ -187,7 +187,9 @@ fn parse_stat(text: &str) -> Option<Stat> {
         utime: num(14)?,
         stime: num(15)?,
         children_cpu: Nanos(
-            (num(16)? + num(17)?) * (1_000_000_000 / rustix::param::clock_ticks_per_second()),
+            num(16)?
+                .saturating_add(num(17)?)
+                .saturating_mul(1_000_000_000 / rustix::param::clock_ticks_per_second()),
         ),
         starttime: num(22)?,
         delayacct_blkio_ticks: num(42).unwrap_or(0),
