@@ -36,7 +36,8 @@ impl<T> Last<T> {
 pub struct Recent(Last<(i32, u64, Nanos)>);
 
 impl Recent {
-    /// Whether the start of this program (any number of its own) by this process is told for the first time.
+    /// Whether the start of this program (any number that its script and its interpreter have in common) by this process
+    /// is told for the first time.
     pub fn is_new(&mut self, pid: i32, program: u64, now: Nanos) -> bool {
         let same = |(p, q, at): &(i32, u64, Nanos)| {
             (*p, *q) == (pid, program) && now.saturating_sub(*at) < SAME_START

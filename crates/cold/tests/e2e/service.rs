@@ -30,6 +30,7 @@ fn nothing_is_known_without_a_service_and_a_history() {
 
 pub(crate) mod root {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::process::Command;
     use std::time::{Duration, Instant};
 
@@ -162,6 +163,38 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         let later = s.status();
         assert!(later["service"].is_null(), "{later}");
         assert_eq!(later["programs"][0]["followed"], program["followed"], "the history stays");
+    }
+
+    /// It is told twice, by the script and by what executes it, which has the script's plan among its own.
+    #[test]
+    fn a_start_of_a_script_is_one_start() {
+        needs_root!();
+        let _machine = together();
+        let mut s = Served::new();
+        let script = s.w.place.path("script");
+        let work = "#!/usr/bin/python3 -S
+import sys
+open(sys.argv[1], 'rb').read()
+";
+        fs::write(&script, work).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let words = [script.to_str().unwrap().to_owned(), s.w.data.to_str().unwrap().to_owned()];
+        let learn = ["prefetch", "learn", "--evict", "files", "--starts", "2", "--store"].map(str::to_owned);
+        let learn = learn.into_iter().chain([s.w.store(), "--".to_owned()]).chain(words.clone());
+        s.w.place.cold(learn.collect::<Vec<_>>()).run().expect(0);
+        s.begin(&["--control-every", "0", "--no-keep"]);
+        let start = || {
+            s.w.evict();
+            assert!(Command::new(&words[0]).arg(&words[1]).status().unwrap().success());
+        };
+        for n in 1..=3 {
+            s.counted("followed", start);
+            let service = &s.status()["service"];
+            let told =
+                (&service["followed"], &service["planned"], service["skipped"].as_object().unwrap().len());
+            assert_eq!(told, (&n.into(), &n.into(), 0), "{service}");
+        }
+        s.end();
     }
 
     /// By where the program lies: what is not chosen is heard of and left alone.

@@ -60,6 +60,8 @@ impl Planned {
 pub(crate) struct Program {
     /// A number of its own.
     pub(crate) number: u64,
+    /// That of its executable: a start of a script is told as one of its interpreter as well.
+    pub(crate) family: u64,
     /// What is executed in the end; of a script its interpreter.
     pub(crate) executable: PathBuf,
     /// The script that was executed, where that names the plans.
@@ -207,10 +209,11 @@ impl Programs {
         // What is not there now is not executed now; the next look finds it.
         let ids = ExecWatch::ids_of(&file).unwrap_or_default();
         let earlier = before.all.iter().find(|p| (&p.executable, &p.script) == (&executable, &script));
-        let number = cold_model::hash::fnv1a64(&[
-            executable.as_os_str().as_encoded_bytes(),
-            script.as_deref().unwrap_or(Path::new("")).as_os_str().as_encoded_bytes(),
-        ]);
+        let number_of = |script: Option<&Path>| {
+            let script = script.unwrap_or(Path::new("")).as_os_str();
+            cold_model::hash::fnv1a64(&[executable.as_os_str().as_encoded_bytes(), script.as_encoded_bytes()])
+        };
+        let (number, family) = (number_of(script.as_deref()), number_of(None));
         let pace = earlier.map_or_else(
             || Pace::new(plans.iter().map(|p| p.held.eligible_starts()).sum(), number),
             |earlier| *earlier.pace(),
@@ -225,6 +228,7 @@ impl Programs {
         self.bytes += common.as_ref().map_or(0, Held::bytes);
         let program = Arc::new(Program {
             number,
+            family,
             executable,
             script,
             plans,

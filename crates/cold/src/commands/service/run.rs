@@ -355,7 +355,8 @@ impl Service {
             }
             let Some(program) = program.filter(|_| !rests && pid > 0) else { return };
             let now = monotonic();
-            if !recent.is_new(pid, program.number, now) {
+            // A script comes before its interpreter, which is the same start: two that follow one plan hold each other up.
+            if !recent.is_new(pid, program.family, now) {
                 return;
             }
             planned += 1;
