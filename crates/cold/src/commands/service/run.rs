@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cold_launch::{Helpers, Weather};
 use cold_model::file_system::Origin;
-use cold_model::{Known, Nanos, path_text};
+use cold_model::path_text;
 use cold_plan::Store;
 use cold_service::{Often, Recent, Storm};
 use cold_sys::exec_watch::{ExecWatch, ExecutedFile, Heard};
@@ -23,7 +23,7 @@ use super::learn::{self, Learner};
 use super::notify::Manager;
 use super::place::Place;
 use super::programs::{Chosen, Programs};
-use super::reader::{self, Cost};
+use super::reader;
 use super::record::Recorder;
 use super::serve::{self, Counts, Job, Shared};
 use super::socket::{Ear, Question};
@@ -452,7 +452,7 @@ fn status(
 ) -> Status {
     shared.count_warm();
     let rows = shared.recorder.rows().map_err(|why| shared.recorder.problem().unwrap_or(why));
-    let own = own(began, shared.helpers.as_ref());
+    let own = Own::since(began, shared.helpers.as_ref());
     let counts = shared.counts();
     let begins = counts.begins.clone().closed();
     let begins = begins.quantile(0.5).zip(begins.quantile(0.95)).zip(begins.max());
@@ -477,23 +477,6 @@ fn status(
     };
     drop(counts);
     Status::new(Some(running), history.to_owned(), rows, facts.off)
-}
-
-fn own(began: Instant, helpers: Option<&Helpers>) -> Own {
-    let cost = Cost::of(std::process::id().cast_signed());
-    let Cost { cpu, memory, read } = match helpers.and_then(Helpers::pid) {
-        Some(pid) => cost.with_helpers(pid),
-        None => cost,
-    };
-    let cpu = cpu.map_or_else(|| Known::unknown("the kernel does not tell"), |Nanos(ns)| Known::Value(ns));
-    let elapsed = began.elapsed().as_nanos().max(1) as f64;
-    Own {
-        read_bytes: read.map_or_else(|| Known::unknown("/proc/PID/io does not tell"), Known::Value),
-        cpu_share: cpu.clone().map(|ns| ns as f64 / elapsed),
-        cpu_ns: cpu,
-        memory_bytes: memory
-            .map_or_else(|| Known::unknown("/proc/PID/smaps_rollup does not tell"), Known::Value),
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,17 @@
 //! The document of `cold service status` (docs/formats/service-json.md).
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
-use cold_model::Known;
+use cold_launch::Helpers;
+use cold_model::{Known, Nanos};
 use cold_service::{Harm, Saved, Total};
 use serde::{Deserialize, Serialize};
 
 use super::history::{Check, Name, Row, Sums};
 use super::keep::Kept;
 use super::learn::Learning;
+use super::reader::Cost;
 use crate::words::plural;
 
 pub(crate) const SCHEMA: &str = "coldstart.service-status/1";
@@ -115,6 +118,27 @@ pub(crate) struct Own {
     pub(crate) read_bytes: Known<u64>,
     /// Resident memory of the service, bytes.
     pub(crate) memory_bytes: Known<u64>,
+}
+
+impl Own {
+    /// Of a service that began then, and of the helpers that it makes itself.
+    pub(crate) fn since(began: Instant, helpers: Option<&Helpers>) -> Self {
+        let cost = Cost::of(std::process::id().cast_signed());
+        let Cost { cpu, memory, read } = match helpers.and_then(Helpers::pid) {
+            Some(pid) => cost.with_helpers(pid),
+            None => cost,
+        };
+        let cpu =
+            cpu.map_or_else(|| Known::unknown("the kernel does not tell"), |Nanos(ns)| Known::Value(ns));
+        let elapsed = began.elapsed().as_nanos().max(1) as f64;
+        Self {
+            read_bytes: read.map_or_else(|| Known::unknown("/proc/PID/io does not tell"), Known::Value),
+            cpu_share: cpu.clone().map(|ns| ns as f64 / elapsed),
+            cpu_ns: cpu,
+            memory_bytes: memory
+                .map_or_else(|| Known::unknown("/proc/PID/smaps_rollup does not tell"), Known::Value),
+        }
+    }
 }
 
 /// A file system whose starts are heard of, or not.
