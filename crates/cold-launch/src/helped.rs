@@ -3,7 +3,7 @@
 //!
 //! Reading begins in the service, which is there already; a helper in the program's group goes on with it, about half a
 //! millisecond later. The two share a page of numbers, so that no step is done twice or left out. Version 2 of control
-//! groups only: with version 1 a process can only be moved, which takes 11 ms here, in which no other can be made.
+//! groups only: with version 1 a process can only be moved, which takes 11 ms here.
 
 use std::ffi::CStr;
 use std::fs::File;

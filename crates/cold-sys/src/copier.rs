@@ -2,9 +2,9 @@
 //! memory is theirs.
 //!
 //! The kernel charges pages of files to the group of the process that brings them, by its memory and not by its thread,
-//! and to move a process takes 11 ms, in which no other process can be made. A copy that begins in the group
-//! (`CLONE_INTO_CGROUP`, Linux 5.7) takes a fraction of a millisecond and holds nobody up. A copy of a process with
-//! several threads may do next to nothing, so the one that is copied has a single one.
+//! and to move a process takes 11 ms. A copy that begins in the group (`CLONE_INTO_CGROUP`, Linux 5.7) takes a fraction of
+//! a millisecond. A copy of a process with several threads may do next to nothing, so the one that is copied has a single
+//! one.
 
 use std::ffi::CStr;
 use std::io::{self, IoSlice, IoSliceMut};
