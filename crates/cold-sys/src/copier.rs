@@ -42,10 +42,8 @@ pub struct Copier {
 /// What a copy is given.
 #[derive(Debug)]
 pub struct Order {
-    /// Whatever was agreed.
-    pub numbers: [u64; NUMBERS],
-    /// The same.
-    pub fds: Vec<OwnedFd>,
+    numbers: [u64; NUMBERS],
+    fds: Vec<OwnedFd>,
     caller: Caller,
 }
 
@@ -178,7 +176,7 @@ impl Caller {
 }
 
 impl Order {
-    /// Who wants it, beside what it is.
+    /// Who wants it; the numbers and the descriptors that were given, which mean what caller and job have agreed on.
     pub fn into_parts(self) -> (Caller, [u64; NUMBERS], Vec<OwnedFd>) {
         (self.caller, self.numbers, self.fds)
     }
@@ -226,7 +224,7 @@ pub fn serve(orders: &impl AsFd, name: &CStr, job: &dyn Fn(Order)) {
     // SAFETY: a function that does nothing; without it the signal would not end the wait.
     unsafe { libc::signal(libc::SIGCHLD, nothing as *const () as libc::sighandler_t) };
     loop {
-        // A zombie would be counted among a group's processes.
+        // No zombie stays until the next order.
         // SAFETY: no memory is passed; every child is a copy, and nobody else waits for them.
         while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
         if !wait_for(orders, &before.0) {
