@@ -2,14 +2,13 @@
 //! would be without a service, and not to the service's.
 //!
 //! Reading begins in the service, which is there already; a helper in the program's group goes on with it 1.0 to 2.8 ms
-//! later (ten starts). The two share a page of numbers, so that no step is done twice or left out. Version 2 of control
-//! groups only: with version 1 a process can only be moved, which takes 11 ms here.
+//! later (ten starts). The two share a page of numbers, so that no step is done twice or left out.
 
 use std::ffi::CStr;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,7 +16,7 @@ use std::time::{Duration, Instant};
 use cold_model::Nanos;
 use cold_plan::format::View;
 use cold_plan::plan::Gate;
-use cold_sys::cgroup::{Cgroup, Hierarchies};
+use cold_sys::cgroup::Hierarchies;
 use cold_sys::copier::{Caller, Copied, Copier, MOST_FDS, NUMBERS, Order};
 use cold_sys::detached;
 use cold_sys::procfs::{Mount, ProcFs};
@@ -61,8 +60,8 @@ pub enum Charged {
 /// Why nothing was charged to the program's own control group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotOwn {
-    /// Memory is not charged by version 2 of control groups here.
-    Version,
+    /// No hierarchy of control groups charges memory here, or none that is mounted.
+    Nowhere,
     /// There is nobody who could make helpers.
     NoHelpers,
     /// The program's group is not to be found: it has ended, or its group lies outside what is mounted.
@@ -81,7 +80,7 @@ impl NotOwn {
     /// In words, behind "charged to the service: ".
     pub fn words(&self) -> String {
         match self {
-            Self::Version => "version 2 of control groups does not charge memory here".into(),
+            Self::Nowhere => "control groups do not charge memory here".into(),
             Self::NoHelpers => "nobody makes helpers".into(),
             Self::NotFound => "the program's control group was not found".into(),
             Self::Small => "the plan is so small that a helper would come too late".into(),
@@ -234,18 +233,21 @@ impl<'a> Helped<'a> {
         groups: &Hierarchies,
         proc: &ProcFs,
     ) -> Result<Copied, NotOwn> {
-        if !groups.v2_charges_memory() {
-            return Err(NotOwn::Version);
+        if groups.charges_memory().is_none() {
+            return Err(NotOwn::Nowhere);
         }
         let helpers = self.helpers.ok_or(NotOwn::NoHelpers)?;
         if self.is_small {
             return Err(NotOwn::Small);
         }
-        let (top, dir) = self.group(groups, proc).ok_or(NotOwn::NotFound)?;
-        // A group that is gone went with its program. Each group's name by itself would be a reason of its own.
-        let group = Cgroup::at(dir.clone()).hold().map_err(|_| NotOwn::NotFound)?;
+        let group = groups.memory_of(proc, self.pid).ok_or(NotOwn::NotFound)?;
+        // A group that is gone went with its program.
+        let entrance = group.entrance().map_err(|e| match e.kind() {
+            ErrorKind::NotFound => NotOwn::NotFound,
+            _ => NotOwn::Refused(e.to_string()),
+        })?;
         let mut limits = engine.limits();
-        if let Some(room) = guard::room_of(&top, &dir) {
+        if let Some(room) = guard::room_of(&group) {
             // The other half is for the program itself.
             limits.bytes = limits.bytes.min(room / 2);
             if limits.bytes <= engine.progress().bytes() {
@@ -261,12 +263,7 @@ impl<'a> Helped<'a> {
         numbers.iter_mut().zip(all).for_each(|(number, value)| *number = value);
         let fds: Vec<BorrowedFd<'_>> =
             [page, plan.as_fd()].into_iter().chain(devices.iter().map(|(_, file)| file.as_fd())).collect();
-        helpers.0.order(group.as_fd(), numbers, &fds).map_err(|e| NotOwn::Refused(e.to_string()))
-    }
-
-    /// Where the hierarchy is mounted, and the program's group.
-    fn group(&self, groups: &Hierarchies, proc: &ProcFs) -> Option<(PathBuf, PathBuf)> {
-        Some((groups.v2.as_ref()?.at.clone(), groups.of_process_v2(proc, self.pid)?))
+        helpers.0.order(entrance.as_fd(), numbers, &fds).map_err(|e| NotOwn::Refused(e.to_string()))
     }
 
     /// By the thread that reads, when its own reading has ended: waits until that of a helper has, too, or nobody wants

@@ -1,6 +1,7 @@
 //! Control groups, both versions: where they are mounted, where we are, their files.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,9 @@ use crate::{Error, Result};
 /// Of `clone3(2)`: the child begins in the group (version 2) whose directory is given. Linux 5.7.
 pub(crate) const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
+/// The controller that charges memory, of both versions.
+const MEMORY: &str = "memory";
+
 /// A mounted hierarchy, or the part of one that a container is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
@@ -21,6 +25,26 @@ pub struct Hierarchy {
     /// The group that is mounted there; `/` but in a container without a cgroup namespace, where
     /// `/proc/self/cgroup` has the host's paths and the mount begins at the container's group.
     pub root: PathBuf,
+}
+
+/// The group that the memory of a process is charged to, of whichever version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryGroup {
+    /// By which version memory is charged.
+    pub version: Version,
+    /// Where the hierarchy is mounted.
+    pub top: PathBuf,
+    /// The group's directory, there or below.
+    pub dir: PathBuf,
+}
+
+/// Of control groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// A hierarchy for each controller.
+    V1,
+    /// One for all.
+    V2,
 }
 
 /// The mounted hierarchies.
@@ -64,30 +88,30 @@ impl Hierarchies {
         self.of_process_v2(proc, i32::try_from(std::process::id()).ok()?)
     }
 
-    /// The directory in version 2 of the process `pid`.
-    pub fn of_process_v2(&self, proc: &ProcFs, pid: i32) -> Option<PathBuf> {
+    fn of_process_v2(&self, proc: &ProcFs, pid: i32) -> Option<PathBuf> {
         self.v2.as_ref()?.of_process(proc, pid, str::is_empty)
     }
 
-    /// The directory in the version 1 hierarchy of `controller` of the process `pid`.
-    pub fn of_process_v1(&self, proc: &ProcFs, pid: i32, controller: &str) -> Option<PathBuf> {
+    fn of_process_v1(&self, proc: &ProcFs, pid: i32, controller: &str) -> Option<PathBuf> {
         self.v1.get(controller)?.of_process(proc, pid, |cs| cs.split(',').any(|c| c == controller))
     }
 
-    /// The directory of the group that the memory of the process `pid` is charged to, of whichever version.
-    pub fn memory_of(&self, proc: &ProcFs, pid: i32) -> Option<PathBuf> {
-        if self.v2_charges_memory() {
-            self.of_process_v2(proc, pid)
-        } else {
-            self.of_process_v1(proc, pid, "memory")
-        }
+    /// The group that the memory of the process `pid` is charged to, where there is one and it lies in what is mounted.
+    pub fn memory_of(&self, proc: &ProcFs, pid: i32) -> Option<MemoryGroup> {
+        let version = self.charges_memory()?;
+        let (hierarchy, dir) = match version {
+            Version::V2 => (self.v2.as_ref()?, self.of_process_v2(proc, pid)?),
+            Version::V1 => (self.v1.get(MEMORY)?, self.of_process_v1(proc, pid, MEMORY)?),
+        };
+        Some(MemoryGroup { version, top: hierarchy.at.clone(), dir })
     }
 
-    /// Whether memory is charged by version 2. By version 1 it is where that has the controller, also beside version 2.
-    pub fn v2_charges_memory(&self) -> bool {
-        let Some(v2) = &self.v2 else { return false };
-        let controllers = std::fs::read_to_string(v2.at.join("cgroup.controllers")).unwrap_or_default();
-        controllers.split_whitespace().any(|c| c == "memory")
+    /// By which version memory is charged: only one can have the controller. `None` where it is by neither.
+    pub fn charges_memory(&self) -> Option<Version> {
+        if self.v2.as_ref().is_some_and(Hierarchy::has_memory) {
+            return Some(Version::V2);
+        }
+        self.v1.contains_key(MEMORY).then_some(Version::V1)
     }
 
     /// The directory of this process in the version 1 hierarchy of `controller`.
@@ -97,6 +121,12 @@ impl Hierarchies {
 }
 
 impl Hierarchy {
+    /// In version 2.
+    fn has_memory(&self) -> bool {
+        let controllers = std::fs::read_to_string(self.at.join("cgroup.controllers")).unwrap_or_default();
+        controllers.split_whitespace().any(|c| c == MEMORY)
+    }
+
     /// The directory of a process, where the mounted part holds it.
     fn of_process(&self, proc: &ProcFs, pid: i32, is_it: impl Fn(&str) -> bool) -> Option<PathBuf> {
         let groups = proc.cgroups(pid).ok()?;
@@ -104,6 +134,18 @@ impl Hierarchy {
         let dir = self.at.join(group.path.strip_prefix(&self.root).ok()?);
         // A path that leads out of the mounted part ("/..") is of no use.
         (!group.path.components().any(|c| c.as_os_str() == "..") && dir.is_dir()).then_some(dir)
+    }
+}
+
+impl MemoryGroup {
+    /// What a process comes into it by: its directory, held open (version 2), or its `tasks`, opened to be written
+    /// (version 1). For [`crate::copier::Copier::order`].
+    pub fn entrance(&self) -> io::Result<OwnedFd> {
+        let (path, flags) = match self.version {
+            Version::V2 => (self.dir.clone(), OFlags::PATH | OFlags::DIRECTORY),
+            Version::V1 => (self.dir.join("tasks"), OFlags::WRONLY | OFlags::NOFOLLOW),
+        };
+        Ok(rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())?)
     }
 }
 
@@ -117,13 +159,6 @@ impl Cgroup {
     /// The group in `dir`, which exists.
     pub fn at(dir: PathBuf) -> Self {
         Self { dir }
-    }
-
-    /// Its directory held open, for whoever makes a process in it. Not for its files.
-    pub fn hold(&self) -> Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::open(&self.dir, flags, Mode::empty())
-            .map_err(|e| Error::io("open", self.dir.shown().to_string(), e.into()))
     }
 
     /// Its directory, below the mount of its hierarchy.
@@ -177,7 +212,11 @@ mod tests {
             v1: ["memory", "blkio", "cpu"].map(|name| mounted(name, "/box/c1")).into(),
         };
         let proc = ProcFs::new(root.path().join("proc"));
-        assert_eq!(found.own_v1(&proc, "memory"), Some(root.path().join("memory/own")));
+        let memory = root.path().join("memory");
+        assert_eq!(found.own_v1(&proc, "memory"), Some(memory.join("own")));
+        let own = found.memory_of(&proc, std::process::id().cast_signed());
+        let charged = MemoryGroup { version: Version::V1, dir: memory.join("own"), top: memory };
+        assert_eq!(own, Some(charged));
         assert_eq!(found.own_v1(&proc, "blkio"), Some(root.path().join("blkio")));
         assert_eq!(found.own_v1(&proc, "cpu"), None, "its group is not in the part that is mounted");
         assert_eq!(
@@ -185,5 +224,10 @@ mod tests {
             None,
             "mounted from above the namespace: where we are below it is unknown"
         );
+        // Where version 2 has the controller, version 1 charges nothing.
+        fs::write(root.path().join("v2/cgroup.controllers"), "cpu memory\n").unwrap();
+        assert_eq!(found.charges_memory(), Some(Version::V2));
+        assert_eq!(found.memory_of(&proc, std::process::id().cast_signed()), None);
+        assert_eq!(Hierarchies::default().charges_memory(), None);
     }
 }

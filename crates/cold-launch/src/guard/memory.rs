@@ -2,26 +2,25 @@
 
 use std::path::Path;
 
-use cold_sys::cgroup::Hierarchies;
+use cold_sys::cgroup::{Hierarchies, MemoryGroup, Version};
 use cold_sys::procfs::{Mount, ProcFs};
 
 /// Bytes that can be taken without pushing anybody out: by the machine, and by every control group from
 /// ours up. `None` when nothing tells.
 pub(crate) fn room(proc: &ProcFs, mounts: &[Mount]) -> Option<u64> {
     let machine = proc.meminfo().ok().and_then(|m| m.get("MemAvailable").copied());
-    let groups = Hierarchies::of(mounts);
-    let v2 = groups.v2.as_ref().zip(groups.own_v2(proc));
-    let v1 = groups.v1.get("memory").zip(groups.own_v1(proc, "memory"));
-    let v2 = v2.and_then(|(top, own)| room_of(&top.at, &own));
-    let v1 =
-        v1.and_then(|(top, own)| group_room(&top.at, &own, "memory.limit_in_bytes", "memory.usage_in_bytes"));
-    [machine, v2, v1].into_iter().flatten().min()
+    let own = Hierarchies::of(mounts).memory_of(proc, std::process::id().cast_signed());
+    [machine, own.as_ref().and_then(room_of)].into_iter().flatten().min()
 }
 
-/// Bytes that a group of version 2 may take beside what it has, by its limits and those of the groups above it, up to
-/// `top`; `None` where there is no limit.
-pub(crate) fn room_of(top: &Path, group: &Path) -> Option<u64> {
-    group_room(top, group, "memory.max", "memory.current")
+/// Bytes that a group may take beside what it has, by its limits and those of the groups above it; `None` where there
+/// is no limit.
+pub(crate) fn room_of(group: &MemoryGroup) -> Option<u64> {
+    let (limit, usage) = match group.version {
+        Version::V1 => ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        Version::V2 => ("memory.max", "memory.current"),
+    };
+    group_room(&group.top, &group.dir, limit, usage)
 }
 
 /// The least room of the groups from `own` up to `top`.

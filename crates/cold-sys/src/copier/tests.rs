@@ -3,7 +3,7 @@ use std::io::{Read, Write};
 use std::time::Instant;
 
 use super::*;
-use crate::cgroup::{Cgroup, Hierarchies};
+use crate::cgroup::{Hierarchies, MemoryGroup, Version};
 use crate::pidfd::PidFd;
 use crate::procfs::ProcFs;
 
@@ -39,18 +39,22 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A new group below ours, removed when this is dropped.
-struct Group(Cgroup);
+struct Group(MemoryGroup);
 
 impl Group {
+    /// Of version 2, whether that charges memory here or not.
     fn new(name: &str) -> Self {
         let found = Hierarchies::find(&ProcFs::default()).expect("mounts");
         let own = found.own_v2(&ProcFs::default()).expect("version 2 is mounted");
-        let dir = own.join(format!("cold-test-{name}-{}", std::process::id()));
+        Self::below(MemoryGroup { version: Version::V2, top: own.clone(), dir: own }, name)
+    }
+    fn below(own: MemoryGroup, name: &str) -> Self {
+        let dir = own.dir.join(format!("cold-test-{name}-{}", std::process::id()));
         std::fs::create_dir(&dir).expect("a group");
-        Self(Cgroup::at(dir))
+        Self(MemoryGroup { dir, ..own })
     }
     fn members(&self) -> Vec<i32> {
-        let text = std::fs::read_to_string(self.0.dir().join("cgroup.procs")).unwrap_or_default();
+        let text = std::fs::read_to_string(self.0.dir.join("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 }
@@ -58,7 +62,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         // A process that was killed leaves it a moment later.
-        until("the group is empty", || std::fs::remove_dir(self.0.dir()).ok());
+        until("the group is empty", || std::fs::remove_dir(&self.0.dir).ok());
     }
 }
 
@@ -76,17 +80,29 @@ mod root {
         if !is_root() {
             return;
         }
-        let group = Group::new("begins");
+        for group in memory_and_v2("begins") {
+            begins_in(&group);
+        }
+    }
+
+    /// One that memory is charged to, by whichever version, and one of version 2.
+    fn memory_and_v2(name: &str) -> Vec<Group> {
+        let own = Hierarchies::find(&ProcFs::default()).expect("mounts");
+        let own = own.memory_of(&ProcFs::default(), std::process::id().cast_signed());
+        let charged = own.map(|own| Group::below(own, &format!("{name}-charged")));
+        charged.into_iter().chain([Group::new(name)]).collect()
+    }
+
+    fn begins_in(group: &Group) {
         let job = |order: Order| {
             let (_caller, numbers, fds) = order.into_parts();
             let own = ProcFs::default().own_stat().expect("procfs");
             let groups = std::fs::read_to_string("/proc/self/cgroup").expect("procfs");
-            let v2 = groups.lines().find_map(|l| l.strip_prefix("0::")).unwrap_or_default();
             let mut said = File::from(fds.into_iter().next().expect("a pipe"));
-            write!(said, "{} {} {v2}", numbers.iter().sum::<u64>(), own.comm).expect("said");
+            write!(said, "{} {}\n{groups}", numbers.iter().sum::<u64>(), own.comm).expect("said");
         };
         let done = with_copier(&job, |copier| {
-            let held = group.0.hold().expect("held");
+            let held = group.0.entrance().expect("held");
             (1..3).all(|number| {
                 let (mut hear, say) = std::io::pipe().expect("a pipe");
                 let mut numbers = [0; NUMBERS];
@@ -96,10 +112,10 @@ mod root {
                 let mut said = String::new();
                 hear.read_to_string(&mut said).expect("heard");
                 until("it has ended", || copy.has_ended(Duration::from_millis(10)).then_some(()));
-                let name = group.0.dir().file_name().expect("a name").to_string_lossy().into_owned();
+                let name = group.0.dir.file_name().expect("a name").to_string_lossy().into_owned();
                 copy.refusal().is_none()
-                    && said.starts_with(&format!("{} cold-copies /", 1 + number))
-                    && said.ends_with(&name)
+                    && said.starts_with(&format!("{} cold-copies\n", 1 + number))
+                    && said.lines().any(|group| group.ends_with(&name))
             })
         });
         assert!(done);
@@ -116,7 +132,7 @@ mod root {
             while !caller.is_gone(Duration::from_mins(1)) {}
         };
         let done = with_copier(&job, |copier| {
-            let held = group.0.hold().expect("held");
+            let held = group.0.entrance().expect("held");
             let order = || copier.order(held.as_fd(), [0; NUMBERS], &[]).expect("ordered");
             let (first, second) = (order(), order());
             until("both are there", || (group.members().len() == 2).then_some(()));
@@ -143,13 +159,18 @@ mod root {
             let began = Instant::now();
             until("it is told", || copy.has_ended(Duration::from_millis(10)).then_some(()));
             let refusal = copy.refusal().and_then(|e| e.raw_os_error());
+            // Nor where a group of version 1 lets nobody in.
+            let full = File::options().write(true).open("/dev/full").expect("a device");
+            let copy = copier.order(full.as_fd(), [0; NUMBERS], &[]).expect("ordered");
+            until("it is told", || copy.has_ended(Duration::from_millis(10)).then_some(()));
+            let not_in = copy.refusal().and_then(|e| e.raw_os_error());
             // And the next order is heard all the same.
             let group = Group::new("after");
-            let held = group.0.hold().expect("held");
+            let held = group.0.entrance().expect("held");
             let next = copier.order(held.as_fd(), [0; NUMBERS], &[]).expect("ordered");
             until("it has ended", || next.has_ended(Duration::from_millis(10)).then_some(()));
             assert!(began.elapsed() < Duration::from_mins(1));
-            refusal == Some(libc::EBADF) && next.refusal().is_none()
+            (refusal, not_in) == (Some(libc::EBADF), Some(libc::ENOSPC)) && next.refusal().is_none()
         });
         assert!(done);
     }

@@ -51,9 +51,7 @@ pub(crate) fn run() -> Outcome {
 /// the one behind this socket. Without one it reads by itself, and says why.
 pub(crate) fn helpers(reader: Option<&PathBuf>, ui: &Ui) -> Option<Helpers> {
     let groups = Hierarchies::find(&ProcFs::default()).unwrap_or_default();
-    if !groups.v2_charges_memory() {
-        return None;
-    }
+    groups.charges_memory()?;
     let made = reader.map_or_else(Helpers::fork, |socket| Helpers::connect(socket));
     made.map_err(|e| ui.warn(format!("nothing is read in programs' own control groups: {e}"))).ok()
 }
