@@ -2,10 +2,11 @@
 """Programs of which others have published what a prefetcher reads and saves, started here with a plan of ours.
 
 Paralfetch (Ryu and others, FAST 2023; 860 QVO on SATA, Linux 5.4) names the requests of five programs, for metadata and for
-data, and the mean gain of sixteen; FAST (Joo and others, USENIX FAST 2011) that of twenty-two. Counted here: one recorded cold
-start of each on the test disk. Measured here: cold starts, starts by a plan that was learnt there, and warm ones,
-interleaved. GIMP, VLC and Okular need an X server, for instance `Xvfb :99` and DISPLAY=:99. Okular does not end by itself: it is
-ended when its window is mapped, which `xev` tells (Debian: x11-utils).
+data, and the mean gain of sixteen; FAST (Joo and others, USENIX FAST 2011) that of twenty-two, and the requests of Eclipse.
+That is not in Debian 12: Freeplane is the like of it here, a program of Java made of OSGi bundles. Counted here: one recorded
+cold start of each on the test disk. Measured here: cold starts, starts by a plan that was learnt there, and warm ones,
+interleaved. GIMP, VLC, Okular and Freeplane need an X server, for instance `Xvfb :99` and DISPLAY=:99. The last two do not end
+by themselves: they are ended when their window is mapped, which `xev` tells (Debian: x11-utils).
 Root. COLD=path of a release build, with cold-testdisk and cold-launch beside it. Results are kept as JSON below --work; a stopped
 benchmark goes on.
 """
@@ -30,11 +31,16 @@ from simulate import subjects  # noqa: E402
 # conversion by `soffice`.
 PARALFETCH = {"chromium": (612, 3048, 1135, 130728), "gimp": (489, 2620, 1026, 38512),
               "libreoffice": (552, 2800, 729, 83824), "okular": (1093, 5720, 426, 23640), "vlc": (682, 5420, 444, 20192)}
+# Of FAST's table 3: requests of all kinds.
+ECLIPSE = 4163
+SHOWN = {name: "{} ({:,}), {:,} ({:,})".format(*theirs) for name, theirs in PARALFETCH.items()}
+SHOWN["freeplane"] = f"Eclipse: {ECLIPSE:,} in all"
 
 # Ends when its window is there: whoever watches the display writes into the FIFO then.
 UNTIL_MAPPED = """#!/bin/sh
-okular "$1" &
-read -r _ < "$2"
+fifo=$1; shift
+"$@" &
+read -r _ < "$fifo"
 kill $!
 wait
 """
@@ -71,18 +77,33 @@ def tell_of_windows(fifo):
         mapped = line.startswith("MapNotify")
 
 
-def viewer(run, fifo):
-    """Okular's command line, which ends by itself; None where it or what it takes is not there."""
-    if not (shutil.which("okular") and shutil.which("xev") and "DISPLAY" in os.environ):
-        return None
-    script, page = run / "okular-until-mapped", run / "page.pdf"
-    script.write_text(UNTIL_MAPPED)
-    script.chmod(0o755)
+def freeplane(run):
+    """As its launcher script starts it, without the picture before its window."""
+    home = pathlib.Path("/usr/share/freeplane")
+    told = {"basedirectory": home, "userfpdir": run / "freeplane", "globalresourcedir": home / "resources", "nosplash": "true"}
+    return ["java", "-Xmx512m", *(f"-Dorg.freeplane.{name}={value}" for name, value in told.items()),
+            "-jar", str(home / "freeplanelauncher.jar")]
+
+
+def windowed(run, fifo, wanted):
+    """Command lines that end when their window is there, by name; those that have all they take."""
+    page = run / "page.pdf"
+    argvs = {"okular": ["okular", str(page)], "freeplane": freeplane(run)}
+    found = {name: argv for name, argv in argvs.items() if name in wanted and shutil.which(name)}
+    if not (found and shutil.which("xev") and "DISPLAY" in os.environ):
+        return {}
     page.write_bytes(pdf())
     if not fifo.exists():
         os.mkfifo(fifo)
     threading.Thread(target=tell_of_windows, args=(fifo,), daemon=True).start()
-    return [str(script), str(page), str(fifo)]
+    ending = {}
+    for name, argv in found.items():
+        # A script each, as each has a plan of its own.
+        script = run / f"{name}-until-mapped"
+        script.write_text(UNTIL_MAPPED)
+        script.chmod(0o755)
+        ending[name] = [str(script), str(fifo), *argv]
+    return ending
 
 
 class Published(simulate.Bench):
@@ -131,15 +152,14 @@ def cells(counts):
 
 
 def table(bench, disk):
-    head = ["program", "Paralfetch reads: metadata, data (KiB)", "a cold start here: metadata", "data", "our plan: metadata",
+    head = ["program", "published reads: metadata, data (KiB)", "a cold start here: metadata", "data", "our plan: metadata",
             "data", "cold, prefetched, warm, ms", "less than cold"]
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
-    for name, theirs in PARALFETCH.items():
+    for name, shown in SHOWN.items():
         found = bench.results.get(f"{disk} {name}")
         if not found:
             continue
         took = [simulate.statistics.median(found["took"][state]) for state in ("cold", "prefetched", "warm")]
-        shown = "{} ({:,}), {:,} ({:,})".format(*theirs)
         row = [f"`{name}`", shown, *cells(found["counts"]), *cells(found["planned"]),
                f"{', '.join(f'{t:.0f}' for t in took)} ({len(found['took']['cold'])})", f"-{1 - took[1] / took[0]:.1%}"]
         print(f"| {' | '.join(row)} |")
@@ -147,7 +167,7 @@ def table(bench, disk):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--subjects", default=",".join(PARALFETCH))
+    parser.add_argument("--subjects", default=",".join(SHOWN))
     parser.add_argument("--disk", default="sata-ssd")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--max-time", type=float, help="stop after so many seconds; go on with the same command")
@@ -157,9 +177,7 @@ def main():
     bench = Published(options)
     wanted = options.subjects.split(",")
     chosen = subjects.make(bench.run, wanted)
-    okular = viewer(bench.run, bench.work / "mapped") if "okular" in wanted else None
-    if okular:
-        chosen["okular"] = okular
+    chosen |= windowed(bench.run, bench.work / "mapped", wanted)
     rest = {name: argv for name, argv in chosen.items() if f"{options.disk} {name}" not in bench.results}
 
     def work(_):
