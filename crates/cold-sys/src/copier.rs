@@ -105,8 +105,8 @@ impl Copier {
         self.pid
     }
 
-    /// Orders a copy in the control group that this is the [entrance](crate::cgroup::MemoryGroup::entrance) of. Returns at once: whether it came to be is told by
-    /// [`Copied::refusal`] once [`Copied::has_ended`].
+    /// Orders a copy in the control group that this is the [entrance](crate::cgroup::MemoryGroup::entrance) of. Returns
+    /// at once: whether it came to be is told by [`Copied::refusal`] once [`Copied::has_ended`].
     pub fn order(
         &self,
         group: BorrowedFd<'_>,

@@ -137,25 +137,22 @@ pub(crate) mod root {
     fn begins_in_its_group_and_nobody_stays(by: By) {
         let mut s = served(by);
         let group = Group::new(&format!("own-{by:?}"));
-        let cached = attempts(|| {
+        attempts(|| {
             evict(&s);
             let before = group.cached();
             let seen = s.counted("followed", || group.run(&s.w.program()));
-            let cached = group.cached() - before;
-            check(seen.contains("cold-reader"), || format!("{seen:?}, {}", charged(&s)))?;
-            Ok(cached)
+            let told = charged(&s);
+            check(seen.contains("cold-reader"), || format!("{seen:?}, {told}"))?;
+            // By the kernel, which may have taken pages back.
+            let cached = group.cached().saturating_sub(before);
+            let mean = told["own_bytes"].as_u64().unwrap() / told["own_starts"].as_u64().unwrap().max(1);
+            let by_kernel = by != By::Machine || cached > 1 << 20 && cached > mean / 2;
+            check(by_kernel, || format!("{cached} bytes are charged to the group, {told}"))
         });
         let told = charged(&s);
         let own = told["own_bytes"].as_u64().unwrap();
         let asked = s.status()["service"]["bytes"].as_u64().unwrap();
         assert!(told["own_starts"].as_u64().unwrap() > 0 && own > 1 << 20 && own <= asked, "{told}");
-        if by == By::Machine {
-            // Of the last attempt, of which the others' bytes count here as well.
-            assert!(
-                cached > 1 << 20 && cached > own / told["own_starts"].as_u64().unwrap() / 2,
-                "{cached}, {told}"
-            );
-        }
         let text = s.cold(&["status"]).run().expect(0).stdout;
         assert!(text.contains("charged to the programs' own control groups"), "{text}");
         until("nobody is in the group", || group.names().is_empty().then_some(()));
