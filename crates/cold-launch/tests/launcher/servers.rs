@@ -116,13 +116,15 @@ fn a_server_is_at_its_mark_when_it_comes_to_rest_not_when_it_is_ended() {
         let began = monotonic();
         let server = scene.start();
         let served = monotonic().saturating_sub(began);
-        // A start of less than half of the plan's CPU time (0.7 of this) never gets a mark.
+        // A start of less than half of the plan's CPU time (0.7 of this) never gets a mark, and what the launcher
+        // used before it is in this figure: some milliseconds, more on a busy machine.
         let now = process_cpu(server.id().cast_signed()).expect("it lives");
-        if now.0 * 10 < cpu.0 * 8 {
+        if now.0 * 10 < cpu.0 * 9 {
             scene.end(server);
             return Err(format!("it computed {cpu} before, and {now} now"));
         }
-        let rested = scene.entered("it came to rest", |r| r.mark.is_some());
+        let what = format!("it came to rest, after {now}, where it took {cpu} before");
+        let rested = scene.entered(&what, |r| r.mark.is_some());
         let lived = monotonic().saturating_sub(began);
         scene.end(server);
         let mark = rested.mark.expect("has one");
