@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use cold_model::Nanos;
 use cold_plan::format::View;
 use cold_plan::plan::Gate;
-use cold_sys::cgroup::Hierarchies;
+use cold_sys::cgroup::{Hierarchies, MemoryGroup};
 use cold_sys::copier::{Caller, Copied, Copier, MOST_FDS, NUMBERS, Order};
 use cold_sys::detached;
 use cold_sys::procfs::{Mount, ProcFs};
@@ -212,35 +212,24 @@ impl<'a> Helped<'a> {
     /// that does not read.
     pub(crate) fn order(&self, engine: &Engine<'_>, plan: &[u8]) {
         let (proc, groups) = (ProcFs::default(), Hierarchies::of(self.mounts));
-        let ordered = if self.is_same(&groups, &proc) {
+        let [own, group] =
+            [std::process::id().cast_signed(), self.pid].map(|pid| groups.memory_of(&proc, pid));
+        let ordered = if group.is_some() && group == own {
             Ordered::Same
+        } else if group.is_none() && groups.charges_memory().is_none() {
+            Ordered::Not(NotOwn::Nowhere)
         } else {
-            self.ask(engine, plan, &groups, &proc).map_or_else(Ordered::Not, Ordered::Helper)
+            self.ask(engine, plan, group).map_or_else(Ordered::Not, Ordered::Helper)
         };
         let _ = self.ordered.set(ordered);
     }
 
-    /// Whether the program's memory is charged to the group that ours is charged to.
-    fn is_same(&self, groups: &Hierarchies, proc: &ProcFs) -> bool {
-        let own = groups.memory_of(proc, std::process::id().cast_signed());
-        own.is_some() && own == groups.memory_of(proc, self.pid)
-    }
-
-    fn ask(
-        &self,
-        engine: &Engine<'_>,
-        plan: &[u8],
-        groups: &Hierarchies,
-        proc: &ProcFs,
-    ) -> Result<Copied, NotOwn> {
-        if groups.charges_memory().is_none() {
-            return Err(NotOwn::Nowhere);
-        }
+    fn ask(&self, engine: &Engine<'_>, plan: &[u8], group: Option<MemoryGroup>) -> Result<Copied, NotOwn> {
         let helpers = self.helpers.ok_or(NotOwn::NoHelpers)?;
         if self.is_small {
             return Err(NotOwn::Small);
         }
-        let group = groups.memory_of(proc, self.pid).ok_or(NotOwn::NotFound)?;
+        let group = group.ok_or(NotOwn::NotFound)?;
         // A group that is gone went with its program.
         let entrance = group.entrance().map_err(|e| match e.kind() {
             ErrorKind::NotFound => NotOwn::NotFound,
