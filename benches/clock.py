@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """How far need times are the same whatever the disk: one program recorded warm and cold, with read-ahead of nothing,
-128 KiB and 8 MiB, each page's need time compared with that of the first warm start.
+128 KiB and 8 MiB, each page's need time compared with that of the first warm start. And of the plans that each cold start
+makes together with another warm one.
 
 Writes its table into docs/concepts/dependency-clock.md with --write. Root only (it sets read_ahead_kb of the disk and
 puts it back). usage: benches/clock.py [--write] [--of PREFIX] DISK -- COMMAND…   (DISK as in /sys/block)
@@ -23,13 +24,14 @@ import simulate  # noqa: E402
 PAGE = ROOT / "docs/concepts/dependency-clock.md"
 ON_ONE = "<!-- benches/clock.py writes this -->\n", "<!-- end -->"
 ON_DISKS = "<!-- benches/clock.py --disks writes this -->\n", "<!-- end of it -->"
-HEAD = ["start", "ready, ms", "by the clock", "pages", "wall clock", "dependency clock", "the same, scaled"]
+HEAD = ["start", "ready, ms", "by the clock", "pages", "wall clock", "dependency clock", "scaled", "with a warm start",
+        "scaled"]
 STARTS = [("warm", None), ("warm", None), ("cold", 128), ("cold", 128), ("cold", 0), ("cold", 8192)]
 
 
-def needs(recording, prefix):
-    """Ready by clock and wall, and of each page both times."""
-    example = ["cargo", "run", "--quiet", "--release", "-p", "cold-prefetch", "--example", "need_times", "--", recording]
+def needs(*recordings, prefix):
+    """Ready by clock and wall, and of each page both times; of a cold and a warm start those of the plan that both make."""
+    example = ["cargo", "run", "--quiet", "--release", "-p", "cold-prefetch", "--example", "need_times", "--", *recordings]
     pages, ready = {}, None
     for line in subprocess.run(example, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines():
         path, page, clock, wall = line.split("\t")
@@ -47,17 +49,21 @@ def spread(differences, ready):
 
 def compared(rows, reference, reference_ready):
     """Cells of a table: of each (name, starts) by the wall clock and by this one, as it is and scaled, the middle start of
-    several; each start is a (ready, pages) from `needs`."""
-    def cells(ready, pages):
-        both = [(pages[k], reference[k]) for k in pages if k in reference]
+    several; each start is a (ready, pages) from `needs`, and that of its plan, or None."""
+    def off(ready, pages, which=0):
+        both = [(pages[k][which], reference[k]) for k in pages if k in reference]
         scale = reference_ready / ready[0]
-        return [ready[1], ready[0], len(both), [p[1] - r for p, r in both], [p[0] - r for p, r in both],
-                [p[0] * scale - r for p, r in both]]
+        return [p - r for p, r in both], [p * scale - r for p, r in both]
+
+    def cells(start, plan):
+        return [*start[0][::-1], sum(k in reference for k in start[1]), off(*start, which=1)[0], *off(*start),
+                *(off(*plan) if plan else ())]
 
     for name, starts in rows:
-        middle = sorted((cells(*start) for start in starts), key=lambda c: statistics.fmean(map(abs, c[4])))[len(starts) // 2]
+        middle = sorted((cells(*s) for s in starts), key=lambda c: statistics.fmean(map(abs, c[4])))[len(starts) // 2]
         wall, clock, pages, *differences = middle
-        yield [name, f"{wall:.0f}", f"{clock:.0f}", f"{pages:,}", *(spread(d, reference_ready) for d in differences)]
+        told = [spread(d, reference_ready) for d in differences]
+        yield [name, f"{wall:.0f}", f"{clock:.0f}", f"{pages:,}", *told, *[""] * (len(HEAD) - 4 - len(told))]
 
 
 class Disks(simulate.Bench):
@@ -90,14 +96,21 @@ class Disks(simulate.Bench):
         for name in chosen:
             rows, warm = [], []
             for preset in self.options.disks.split(","):
-                for state, made in self.results.get(f"clock {preset} {name}", {}).items():
-                    starts = [needs(at, self.options.of) for at in made]
-                    rows.append((f"{preset}, {state}", starts))
+                kinds = self.results.get(f"clock {preset} {name}", {})
+                for state, made in kinds.items():
+                    plans = [None if state == "warm" else needs(*both, prefix=self.options.of)
+                             for both in zip(made, kinds["warm"], strict=True)]
+                    starts = [needs(at, prefix=self.options.of) for at in made]
+                    rows.append((f"{preset}, {state}", list(zip(starts, plans, strict=True))))
                     warm += starts if state == "warm" else []
             if not warm:
                 continue
-            pages = set.intersection(*(set(pages) for _, pages in warm))
-            reference = {page: statistics.median(pages_[page][0] for _, pages_ in warm) for page in pages}
+            needed = {}
+            for _, pages in warm:
+                for page, (need, _) in pages.items():
+                    needed.setdefault(page, []).append(need)
+            # What most warm starts touched: of the others some only mapped it around a fault.
+            reference = {page: statistics.median(times) for page, times in needed.items() if 2 * len(times) > len(warm)}
             ready = statistics.median(ready[0] for ready, _ in warm)
             yield name, list(compared(rows, reference, ready))
 
@@ -109,7 +122,8 @@ def on_disks(given):
     bench.starts(chosen)
     text = (f"Linux {platform.release()}, pages of files below "
             f"{given.of}; differences from the median of the warm starts on all these disks as parts of its ready: median, and "
-            f"what nine tenths of the pages keep; the middle one of {given.repeat} starts.\n")
+            f"what nine tenths of the pages keep; the middle one of {given.repeat} starts. With a warm start: by the plan that "
+            "it makes with one of the warm starts on its disk.\n")
     head = ["disk, start", *HEAD[1:]]
     for name, rows in bench.tables(chosen):
         text += f"\n`{name}`:\n\n" + table(head, rows) + "\n"
@@ -154,7 +168,7 @@ def on_one(given):
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     knob = pathlib.Path(f"/sys/block/{given.disk}/queue/read_ahead_kb")
     before = knob.read_text()
-    rows, first = [], None
+    rows, warm = [], []
     with tempfile.TemporaryDirectory() as place:
         try:
             for n, (state, ahead) in enumerate(STARTS):
@@ -162,10 +176,16 @@ def on_one(given):
                 recording = f"{place}/{n}.cold"
                 trace = [cold, "trace", "--state", state, "--evict", "files", "--no-stacks", "-o", recording, "--"]
                 subprocess.run(trace + command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                ready, pages = needs(recording, given.of)
-                first = first or (ready, {page: need for page, (need, _) in pages.items()})
+                start, plan = needs(recording, prefix=given.of), None
+                if state == "warm":
+                    warm.append((recording, start))
+                else:
+                    # The first warm start is what all are compared with.
+                    plan = needs(recording, warm[-1][0], prefix=given.of)
+                ready, pages = warm[0][1]
+                first = {page: need for page, (need, _) in pages.items()}
                 name = state if ahead is None else f"{state}, {ahead} KiB"
-                rows += compared([(name, [(ready, pages)])], first[1], first[0][0])
+                rows += compared([(name, [(start, plan)])], first, ready[0])
                 print(rows[-1], file=sys.stderr)
         finally:
             knob.write_text(before)

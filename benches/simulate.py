@@ -130,11 +130,12 @@ class Bench:
                 told = json.loads(text or self.cold(*ask))
                 rows = {r["reader"]: r for r in reversed(told["disks"][0]["rows"])}
                 made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", self.options.rounds, "--store",
-                                            store, "--states", "cold,prefetched", "--", *argv, ok=(0, 4)))
+                                            store, "--states", "cold,prefetched,warm", "--", *argv, ok=(0, 4)))
                 took = {made["series"][n]["state"]: times(made, n) for n in range(len(made["series"]))}
                 self.keep(f"plan {preset} {name}", {
                     "told": [rows["kernel"]["time_ns"] / 1e6, rows["plan"]["time_ns"] / 1e6],
-                    "took": [took["cold"], took["prefetched"]]})
+                    "took": [took["cold"], took["prefetched"]], "warm": took["warm"],
+                    "computes": self.computes(kept / "start-2.cold")})
 
         self.on(preset, rest, work)
 
@@ -170,11 +171,10 @@ class Bench:
         return self.work / f"{name}-{n}.cold"
 
     def way(self, disk, name, argv):
-        """What a test disk adds to its figures while this program starts, as `--disk` wants it behind the name: of one
-        recorded start with the usual window, not with each, so that they are predicted and not told."""
+        """What a test disk adds to its figures while this program starts, as `--disk` wants it behind the name: the same for
+        all windows, so that they are predicted and not told."""
         key = f"way {disk.preset} {name}"
         if key not in self.results:
-            self.knob(disk).write_text("128")
             self.keep(key, lateness.of_start(self, disk, argv))
         return "+{:.3f}+{:.3f}".format(*self.results[key])
 
@@ -183,7 +183,7 @@ class Bench:
         return pathlib.Path(f"/sys/block/{pathlib.Path(disk.info['device']).name}/queue/read_ahead_kb")
 
     def predict(self, name, preset, window, way):
-        """Times of the start by each recording (ms) and its requests."""
+        """Of the start by each recording its time (ms), its requests and the bytes that it reads."""
         out = []
         for n in range(self.options.recordings):
             ask = ["simulate", self.recording(name, n), "--json", "--policy", self.policy(), "--read-ahead-kb", window,
@@ -192,17 +192,21 @@ class Bench:
             text = self.cold(*ask, "--warm", self.recording(name, "warm"), ok=(0, 2))
             made = json.loads(text or self.cold(*ask))
             row = next(r for r in made["disks"][0]["rows"] if r["reader"] == "kernel" and r["read_ahead_bytes"] == window << 10)
-            out.append((row["time_ns"] / 1e6, row["requests"]))
+            out.append((row["time_ns"] / 1e6, row["requests"], row["read_bytes"]))
         return out
 
     def warm(self, name):
-        """Milliseconds of the recorded warm start on a disk that adds nothing: what predictions took for computing."""
+        """Milliseconds of the recorded warm start: what predictions took for computing."""
         key = f"warm {name}"
         if key not in self.results:
-            made = json.loads(self.cold("simulate", self.recording(name, "warm"), "--json", "--policy", self.policy(),
-                                        "--read-ahead-kb", "128", "--disk", "fast"))
-            self.keep(key, next(r["time_ns"] / 1e6 for r in made["disks"][0]["rows"] if r["reader"] == "kernel"))
+            self.keep(key, self.computes(self.recording(name, "warm")))
         return self.results[key]
+
+    def computes(self, recording):
+        """Milliseconds that a recorded warm start takes on a disk that adds nothing."""
+        made = json.loads(self.cold("simulate", recording, "--json", "--policy", self.policy(), "--read-ahead-kb", "128",
+                                    "--disk", "fast"))
+        return next(r["time_ns"] / 1e6 for r in made["disks"][0]["rows"] if r["reader"] == "kernel")
 
     def policy(self):
         major, minor = map(int, platform.release().split(".")[:2])
@@ -218,7 +222,7 @@ class Bench:
                 continue
             self.knob(disk).write_text(str(window))
             predicted = self.predict(name, preset, window, way)
-            expected = statistics.median(t for t, _ in predicted) / 1e3
+            expected = statistics.median(p[0] for p in predicted) / 1e3
             rounds = 1 if expected > SLOW else self.options.rounds
             print(f"simulate: {preset}: {name}: {window} KiB", file=sys.stderr)
             made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--states", "cold,warm", "--",
@@ -275,7 +279,7 @@ def table(results, options, names):
                 if not took or not told:
                     cells.append("")
                     continue
-                m, p = statistics.median(t[0] for t in took), statistics.median(t for t, _ in told)
+                m, p = statistics.median(t[0] for t in took), statistics.median(t[0] for t in told)
                 p += slower(results, preset, name, window)
                 off = p / m - 1
                 worst.setdefault(preset, [])
@@ -294,15 +298,45 @@ def table(results, options, names):
     return [*head, *rows, "", *said]
 
 
+def read_table(results, options, names):
+    """What was read: requests and MB, measured → predicted. Starts whose pages went count for nothing."""
+    rows, off = [], {"requests": [], "bytes": []}
+    for preset in options.disks:
+        for name in names:
+            cells = []
+            for window in options.windows:
+                took, told = (results.get(f"{before}{preset} {name} {window}") for before in ("", "predicted "))
+                if not took or not told or pages_went(took):
+                    cells.append("pages went" if took and told else "")
+                    continue
+                parts = []
+                for at, what, unit in ((1, "requests", 1), (2, "bytes", 1e6)):
+                    (m, p), digits = ((statistics.median(t[at] for t in ts) / unit for ts in (took, told)), 0 if unit == 1 else 1)
+                    off[what].append(abs(p / m - 1))
+                    parts.append(f"{m:,.{digits}f} → {p:,.{digits}f} ({(p / m - 1) * 100:+.1f} %)")
+                cells.append(", ".join(parts))
+            if any(cells):
+                rows.append(f"| {preset} | {name} | {' | '.join(cells)} |")
+    if not rows:
+        return []
+    return ["", "## What was read", "", "Requests and MB, medians of the same starts, measured → predicted.", "",
+            f"| disk | program | {' | '.join(f'{w} KiB' for w in options.windows)} |",
+            "| --- | --- |" + " --- |" * len(options.windows), *rows, "",
+            *(f"- {what}: {sum(e <= .05 for e in es)} of {len(es)} within 5 %, median error {statistics.median(es) * 100:.1f} %, "
+              f"largest {max(es) * 100:.0f} %" for what, es in off.items() if es)]
+
+
 def plan_table(results, options, names):
     rows, off = [], []
-    for preset in options.disks:
+    for preset in dict.fromkeys([*options.disks, *options.plans.split(",")]):
         for name in names:
             one = results.get(f"plan {preset} {name}")
             if not one:
                 continue
             took = [statistics.median(t[0] for t in state) for state in one["took"]]
-            told = one["told"]
+            # By as much as the machine computes slower, or faster, than when the warm start was recorded.
+            slower = statistics.median(t[0] for t in one["warm"]) - one["computes"]
+            told = [t + slower for t in one["told"]]
             is_ratio, told_ratio = took[1] / took[0], told[1] / told[0]
             off.append(abs(told_ratio / is_ratio - 1))
             rows.append(f"| {preset} | {name} | {took[0]:.0f}, {took[1]:.0f} | {told[0]:.0f}, {told[1]:.0f} | "
@@ -311,7 +345,8 @@ def plan_table(results, options, names):
         return []
     return ["", "## With a plan", "",
             "Learnt on the disk itself with exact needs (`cold prefetch learn --exact-need`), not tuned; predicted from the "
-            "first and, for what is computed, the second of the starts that it was learnt from.", "",
+            "first and, for what is computed, the second of the starts that it was learnt from, and raised by as much as warm "
+            "starts in turn with the measured ones take longer.", "",
             "| disk | program | measured cold, prefetched, ms | predicted | ratio measured, predicted |",
             "| --- | --- | --- | --- | --- |", *rows, "",
             f"{sum(e <= .15 for e in off)} of {len(off)} ratios within 15 %."]
@@ -351,8 +386,9 @@ def write(bench, names):
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "
             f"of {rounds} measured starts (one where it takes more than {SLOW:.0f} s) → median prediction from "
             f"{options.recordings} recordings. How much later than its figures ask for a disk answers while the program starts "
-            "(`benches/lateness.py`, of one recorded start in 128 KiB), in ms for each request and for each MiB: "
-            f"{ways}. {laws(bench, names)}", "", *table(bench.results, options, names), *plan_table(bench.results, options, names), ""]
+            "(`benches/lateness.py`), in ms for each request and for each MiB: "
+            f"{ways}. {laws(bench, names)}", "", *table(bench.results, options, names), *read_table(bench.results, options, names),
+            *plan_table(bench.results, options, names), ""]
     options.output.write_text("\n".join(text))
     print(f"simulate: wrote {options.output}", file=sys.stderr)
 

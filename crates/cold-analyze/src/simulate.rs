@@ -43,7 +43,7 @@ use cold_sim::{LinuxVersion, Policy, SimFile};
 use crate::cost::{DeviceCost, bounds_of};
 use crate::usage::{Usage, Window};
 
-pub use warm::{NotWarm, Warmed, waited_as_cold};
+pub use warm::{NotWarm, Warmed, read_as_cold};
 
 pub use names::BlocksOfNames;
 pub use observed::{Apart, Observed};

@@ -54,7 +54,7 @@ impl Spans {
 const AFTER_A_WAIT_NS: u64 = 5_600;
 /// So many waits in faults tell it for themselves.
 const ENOUGH: usize = 200;
-/// No more is left to do than a whole wait costs (`cold_sim::engine::Costs`).
+/// No more is left to do than a whole wait takes of CPU time, where it begins and where it ends.
 const MOST_AFTER_NS: u64 = 25_000;
 
 /// A request is made so soon behind the folios that it reads: longer spans belong to something else.

@@ -1,6 +1,7 @@
 mod advice;
 mod disks;
 mod observed;
+mod warm;
 
 use cold_model::recording::tables::Began;
 use cold_model::recording::{
@@ -380,7 +381,7 @@ fn a_simulated_start_is_drawn_as_a_recording_of_its_reads_and_waits() {
     let drawn = start.as_recording(&r, &simulated, "note".into());
     let at = |ns: Nanos| (ns.0 - r.manifest.start.0) / MS;
     let touches: Vec<_> = drawn.touches.iter().flatten().map(|t| (at(t.at), t.first_page)).collect();
-    // Computed up to 10; 7 ms of the disk and 25 µs of waking; then the 10 between the recorded waits.
+    // Computed up to 10; 7 ms of the disk and some µs of waking; then the 10 between the recorded waits.
     assert_eq!(touches, [(10, 5), (27, 50)]);
     let waits: Vec<_> =
         drawn.stalls.iter().flatten().map(|s| (s.page, at(s.began), s.woken.map(at))).collect();
@@ -450,54 +451,4 @@ fn a_thread_was_made_by_one_that_ran_and_nobody_waits_for_himself() {
     r.off_cpu.as_mut().unwrap().sort_by_key(|o| o.began);
     let start = Recorded::of(&r).unwrap();
     assert!(simulated(&start, 0).time_ns > 0);
-}
-
-/// The cold start computes 40 ms where the warm one takes 20, and waits twice.
-#[test]
-fn a_warm_start_tells_the_work_and_the_rest_is_what_waits_cost() {
-    let mut cold = recording();
-    cold.manifest.ready = Some(Known::Value(ms(100)));
-    for (at, page) in [(10, 5), (50, 50)] {
-        faults(&mut cold, at, page, 30, 10);
-        cold.stall(at, 30, StallCause::Fault);
-    }
-    let mut warm = recording();
-    warm.manifest.ready = Some(Known::Value(ms(20)));
-    warm.off_cpu = Some(Vec::new());
-    let mut start = Recorded::of(&cold).unwrap();
-    let warmed = start.warm(&cold, &warm, None).unwrap();
-    assert!((warmed.part - 0.5).abs() < 1e-3, "{warmed:?}");
-    // 10 ms for each wait: that is no cost of waiting, so it is bounded.
-    assert_eq!(warmed.wait_ns, Costs::default().wait_ns + 100_000);
-    assert_eq!(start.machine().costs.wait_ns, warmed.wait_ns);
-    assert_eq!(whole_ms(&simulated(&start, 7)), 20 + 2 * 7);
-
-    // Others took half the time of the recorded warm one, or half as much again: so does what it computes.
-    let mut start = Recorded::of(&cold).unwrap();
-    assert!((start.warm(&cold, &warm, Some(Nanos(10_000_000))).unwrap().part - 0.25).abs() < 1e-3);
-    let mut start = Recorded::of(&cold).unwrap();
-    assert!((start.warm(&cold, &warm, Some(Nanos(30_000_000))).unwrap().part - 0.75).abs() < 1e-3);
-    assert_eq!(whole_ms(&simulated(&start, 7)), 30 + 2 * 7);
-
-    // A start that computes less than the warm one is left as it is.
-    let mut slow = warm.clone();
-    slow.manifest.ready = Some(Known::Value(ms(70)));
-    let mut start = Recorded::of(&cold).unwrap();
-    assert_eq!(
-        start.warm(&cold, &slow, None).unwrap(),
-        Warmed { part: 1.0, wait_ns: Costs::default().wait_ns }
-    );
-
-    let mut start = Recorded::of(&cold).unwrap();
-    assert_eq!(start.warm(&cold, &cold, None), Err(NotWarm::Cold));
-    assert_eq!((waited_as_cold(&cold), waited_as_cold(&warm)), (true, false));
-    assert!(!waited_as_cold(&Recording { stalls: None, ..cold.clone() }), "nobody saw it wait");
-    for writing in [StallCause::Write, StallCause::Journal] {
-        let mut cold = cold.clone();
-        cold.stalls.iter_mut().flatten().for_each(|stall| stall.cause = writing);
-        assert!(!waited_as_cold(&cold), "a warm start writes as well");
-    }
-    assert_eq!(start.warm(&cold, &Recording { off_cpu: None, ..warm.clone() }, None), Err(NotWarm::NoClock));
-    warm.manifest.command.push("other".into());
-    assert_eq!(start.warm(&cold, &warm, None), Err(NotWarm::OtherCommand));
 }

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use cold_analyze::simulate::{Recorded, WaitsKnown, waited_as_cold};
+use cold_analyze::simulate::{Recorded, WaitsKnown, read_as_cold};
 use cold_model::recording::Recording;
 use cold_plan::plan::PlanFile;
 use cold_sim::op::FileId;
@@ -54,7 +54,7 @@ impl Latest {
             recording.manifest.exact_need
                 && warm.manifest.command == recording.manifest.command
                 && warm.manifest.page_bytes == recording.manifest.page_bytes
-                && !waited_as_cold(warm)
+                && !read_as_cold(warm)
         };
         let warm = warm.filter(tells).and_then(|warm| {
             let (start, tails) = heard(warm)?;

@@ -46,7 +46,8 @@ pub struct Task {
     pub steps: Vec<Step>,
 }
 
-/// CPU time that reading takes from the task that reads, beyond what it computes for itself.
+/// CPU time that reading takes from the task that reads, beyond what it computes for itself and beside what passes while
+/// the disk works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Costs {
     /// Of each request: made, sent, completed. Nanoseconds.
@@ -66,10 +67,11 @@ impl Costs {
 
 impl Default for Costs {
     /// Measured on a virtual machine with Linux 6.18 (docs/concepts/simulation.md says how). Each
-    /// request that finds its device idle, and each interrupt, is an exit to the hypervisor there. What long waits cost
-    /// differs from machine to machine more than by a little: nothing, where nobody has measured it.
+    /// request that finds its device idle, and each interrupt, is an exit to the hypervisor there. Of the 25 µs and more of
+    /// CPU time that a wait takes most passes between the driver and the request's end, where it delays nobody. What long
+    /// waits cost differs from machine to machine more than by a little: nothing, where nobody has measured it.
     fn default() -> Self {
-        Self { request_ns: 4_500, page_ns: 900, wait_ns: 25_000, cooling: Cooling::NONE }
+        Self { request_ns: 4_500, page_ns: 900, wait_ns: 10_000, cooling: Cooling::NONE }
     }
 }
 

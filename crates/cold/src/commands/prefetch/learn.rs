@@ -354,9 +354,9 @@ impl Lesson<'_> {
         };
         drop(watch);
         // What was cached when it was prepared may be gone when it starts.
-        if state == Some(&State::Warm) && cold_analyze::simulate::waited_as_cold(&recording) {
+        if state == Some(&State::Warm) && cold_analyze::simulate::read_as_cold(&recording) {
             disturbed
-                .push("it was to be warm, and waited for disks for more than a tenth of its time".to_owned());
+                .push("it was to be warm, and had to read more than a tenth of what it needed".to_owned());
         }
         let excluded = [self.store.directory().to_owned(), path];
         let with = With { opened: starts.observed(), ..beside(&excluded) };
