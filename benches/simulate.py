@@ -378,9 +378,8 @@ def write(bench, names):
     computed = f"warm starts took {min(shares):.2f} to {max(shares):.2f} of the recorded time" if shares else "not measured"
     text = ["# Predicted and measured starts", "",
             "`benches/simulate.py` writes this page. Each program is recorded on the test disk that adds nothing, cold with "
-            "exact needs and warm, and stopped again and again (`cold probe pauses`); `cold simulate --warm --pauses` predicts its start on each other "
-            "test disk with each `read_ahead_kb`; then it is started there "
-            "cold, without a recorder. Warm starts are made in turn with the cold ones: by as much as they take longer than the "
+            "exact needs and warm, and stopped again and again (`cold probe pauses`); `cold simulate --warm --pauses` predicts its "
+            "start on each other test disk with each `read_ahead_kb`; then it is started there cold, without a recorder. Warm starts are made in turn with the cold ones: by as much as they take longer than the "
             "recorded warm one, a prediction is raised, because the machine does not always compute as fast as when it recorded "
             f"({computed}).", "",
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "

@@ -19,13 +19,11 @@ fn main() -> Result<(), Failed> {
     let mut names = std::env::args_os().skip(1).map(PathBuf::from);
     let name = names.next().ok_or("usage: need_times NAME.cold [WARM.cold]")?;
     let recording = cold_recording::read(&name)?;
-    match names.next() {
-        Some(warm) => by_plan(&recording, &cold_recording::read(&warm)?),
-        None => {
-            by_clocks(&recording);
-            Ok(())
-        }
+    if let Some(warm) = names.next() {
+        return by_plan(&recording, &cold_recording::read(&warm)?);
     }
+    by_clocks(&recording);
+    Ok(())
 }
 
 fn line(path: &Path, page: u64, need: u64, wall: u64) {
@@ -56,13 +54,21 @@ fn by_clocks(recording: &Recording) {
 fn by_plan(cold: &Recording, warm: &Recording) -> Result<(), Failed> {
     let with = learn::With::default();
     let starts = [learn::observe(cold, &with)?, learn::observe(warm, &with)?];
-    let key = Key { executable: PathBuf::new(), identity: Identity::default(), script: None, scenario: String::new() };
+    let key = Key {
+        executable: PathBuf::new(),
+        identity: Identity::default(),
+        script: None,
+        scenario: String::new(),
+    };
     let made = merge::lesson(None, &key, &starts, 0).ok_or("two starts make a plan")?;
     line(Path::new("ready"), 0, made.learnt.cpu_ns, made.learnt.cpu_ns);
     for range in &made.ranges {
-        let file = made.files.get(range.file as usize).filter(|f| f.kind == plan::FileKind::Regular);
+        let Some(file) = made.files.get(range.file as usize).filter(|f| f.kind == plan::FileKind::Regular)
+        else {
+            continue;
+        };
         for page in range.first_page..range.first_page + u64::from(range.pages) {
-            file.into_iter().for_each(|file| line(&file.path, page, range.need_ns, range.need_ns));
+            line(&file.path, page, range.need_ns, range.need_ns);
         }
     }
     Ok(())

@@ -93,9 +93,9 @@ pub fn read_as_cold(warm: &Recording) -> bool {
     if warm.touches.is_none() {
         return false;
     }
-    let pages = replay(warm).iter().fold((0, 0), |(read, needed), file| {
-        (read + file.read.pages(), needed + file.exact.pages())
-    });
+    let pages = replay(warm)
+        .iter()
+        .fold((0, 0), |(read, needed), file| (read + file.read.pages(), needed + file.exact.pages()));
     pages.0 as f64 > WARM * pages.1 as f64
 }
 
