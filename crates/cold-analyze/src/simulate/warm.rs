@@ -87,8 +87,8 @@ impl Recorded {
 /// Whether a start that was to be warm had to read what it needed: others had emptied the cache between its preparation
 /// and it. Where touches or reads are not recorded this is not known, and the answer is no.
 ///
-/// How long it waited does not tell: no two starts need quite the same pages, and the 49 of 12,000 that a warm Firefox
-/// had to read took 0.37 of its 1.39 s on a disk with heads. The clock leaves such waits out.
+/// How long it waited does not tell: no two starts need quite the same pages, and the 50 of 6,200 that a warm Firefox
+/// had to read took 0.38 of its 1.39 s on a disk with heads. The clock leaves such waits out.
 pub fn read_as_cold(warm: &Recording) -> bool {
     if warm.touches.is_none() {
         return false;
