@@ -77,8 +77,7 @@ impl Store {
         }
         let dir = self.directory();
         let lock = dir.join(lock::NAME);
-        let mark = lock::read(&lock)?;
-        if mark == Some(lock::Mark::Ours) {
+        if lock::read(&lock)? == Some(lock::Mark::Ours) {
             return Ok(());
         }
         let entries = match std::fs::read_dir(dir) {
@@ -87,8 +86,17 @@ impl Store {
         };
         for entry in entries {
             let name = entry.map_err(|e| Error::io("list", dir, e))?.file_name();
-            // Earlier versions left it empty.
-            let usual = if name == lock::NAME { mark == Some(lock::Mark::None) } else { is_usual(&name) };
+            let usual = if name == lock::NAME {
+                // Read again: another process may just have made it, or marked it.
+                match lock::read(&lock)? {
+                    Some(lock::Mark::Ours) => return Ok(()),
+                    // Earlier versions left it empty.
+                    Some(lock::Mark::None) => true,
+                    Some(lock::Mark::Others) | None => false,
+                }
+            } else {
+                is_usual(&name)
+            };
             if !usual {
                 return Err(Error::NoStore { path: dir.to_owned(), holds: name.shown().to_string() });
             }

@@ -230,6 +230,24 @@ fn a_directory_with_other_things_is_no_store_unless_it_was_one_before() {
     assert_eq!(store.list().unwrap().plans.len(), 2);
 }
 
+/// Whoever finds the lock that another is just making finds a store, not another program's file.
+#[test]
+fn a_store_that_several_make_at_once_is_one_for_all() {
+    for _ in 0..500 {
+        let (_dir, store) = store();
+        std::fs::create_dir_all(store.directory()).unwrap();
+        let begin = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    begin.wait();
+                    store.lock().map(drop).unwrap();
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn a_program_is_called_by_links_that_go_with_its_plans() {
     let (_dir, store) = store();
