@@ -73,7 +73,9 @@ impl Serve {
         let keeper = Keeper { backing: backing.try_clone()?, size: self.size, kept: Arc::clone(&kept) };
         serve_control(UnixListener::bind(&self.control)?, Arc::clone(&log), keeper)?;
         // No disk waits for a processor that programs use. Without the right it does.
-        let _ = cold_sys::realtime::goes_first();
+        if cold_sys::realtime::goes_first().is_ok() {
+            stay_on_one_processor();
+        }
         let completer = Completer::start(Arc::clone(&log))?;
         let scheduler = Mutex::new(Scheduler::new(self.model, self.size));
         let disk = Disk { backing, size: self.size, scheduler, completer, kept };
@@ -101,6 +103,19 @@ fn leave_memory_limit() {
             let _ = std::fs::write(m.mount_point.join("cgroup.procs"), std::process::id().to_string());
         }
     }
+}
+
+/// Binds the calling thread, and those that it starts from now on, to the last processor that it may use. A thread that goes
+/// first pushes away whatever runs where it wakes, and is woken where it ran last: on both of two processors it pushed
+/// the programs that it serves now from this one, now from that. Where it cannot be bound it is not.
+fn stay_on_one_processor() {
+    let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return };
+    let Some(last) = (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|&cpu| allowed.is_set(cpu)) else {
+        return;
+    };
+    let mut one = rustix::thread::CpuSet::new();
+    one.set(last);
+    let _ = rustix::thread::sched_setaffinity(None, &one);
 }
 
 fn now() -> u64 {
