@@ -13,6 +13,7 @@
 //! the recorded start read them. What the program asked for ahead it asks for again; of other advice nothing is known.
 
 mod accesses;
+mod cached;
 mod launch;
 mod names;
 mod observed;
@@ -214,7 +215,7 @@ impl Recorded {
             tasks,
             threads,
             waits_known,
-            cached: cached(recording, &ids, &needed),
+            cached: cached::of(recording, &ids, &needed),
             own: vec![None; disks.len()],
             layout,
             disks,
@@ -368,24 +369,6 @@ fn on_disk(recording: &Recording, dev: Dev, bytes: u64, page_bytes: u64) -> OnDi
         metadata: false,
         system: plain.map(|fs| fs.kind.clone()),
     }
-}
-
-/// Pages that were touched and that nothing of the start brought in: they were there, or others brought them.
-fn cached(
-    recording: &Recording,
-    ids: &HashMap<FileIdx, FileId>,
-    needed: &BTreeMap<FileId, Runs>,
-) -> Vec<(FileId, u64, u64)> {
-    let Some(fills) = &recording.fills else { return Vec::new() };
-    let own = fills.iter().filter(|f| f.in_tree);
-    let filled = by_file(own.filter_map(|f| Some((*ids.get(&f.file)?, f.first_page, u64::from(f.pages)))));
-    let none = Runs::default();
-    let missing = |(file, runs): (&FileId, &Runs)| {
-        let file = *file;
-        let there = runs.minus(filled.get(&file).unwrap_or(&none));
-        there.runs().iter().map(|r| (file, r.start, r.end - r.start)).collect::<Vec<_>>()
-    };
-    needed.iter().flat_map(missing).collect()
 }
 
 /// Runs of pages of each file, from first pages and numbers of pages.

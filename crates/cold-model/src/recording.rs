@@ -19,8 +19,8 @@ mod words;
 pub use manifest::Manifest;
 pub use tables::{
     Advice, DeviceRead, Eviction, File, FileKind, Fill, FillCause, Frame, Lookup, LookupKind, Mapping,
-    OffCpu, OffCpuReason, PathFrom, Process, Readahead, ReadaheadKind, Stack, Stall, StallCause, Thread,
-    Touch, TouchKind, Transfer,
+    OffCpu, OffCpuReason, PathFrom, Process, Readahead, ReadaheadKind, Resident, Stack, Stall, StallCause,
+    Thread, Touch, TouchKind, Transfer,
 };
 
 /// Index of a row in [`Recording::files`].
@@ -47,6 +47,8 @@ pub struct Recording {
     pub fills: Option<Vec<Fill>>,
     /// Folios that left it.
     pub evictions: Option<Vec<Eviction>>,
+    /// What was cached of the start's files when the recording began.
+    pub residency: Option<Vec<Resident>>,
     /// The kernel's decisions to read ahead or around.
     pub readahead: Option<Vec<Readahead>>,
     /// Calls by which a program asks for pages (readahead, fadvise, madvise, `MAP_POPULATE`).
@@ -108,6 +110,7 @@ impl Recording {
             ("touches", of(self.touches.as_ref())),
             ("fills", of(self.fills.as_ref())),
             ("evictions", of(self.evictions.as_ref())),
+            ("residency", of(self.residency.as_ref())),
             ("readahead", of(self.readahead.as_ref())),
             ("advice", of(self.advice.as_ref())),
             ("device_reads", of(self.device_reads.as_ref())),

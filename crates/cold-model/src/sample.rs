@@ -64,6 +64,7 @@ pub fn empty() -> Recording {
         touches: Some(vec![]),
         fills: Some(vec![]),
         evictions: Some(vec![]),
+        residency: Some(vec![]),
         readahead: Some(vec![]),
         advice: Some(vec![]),
         device_reads: Some(vec![]),

@@ -119,6 +119,7 @@ pub(crate) fn visit(r: &Recording, visitor: &mut impl Visitor) -> Result<()> {
     some(visitor, &tables::TOUCHES, r.touches.as_ref())?;
     some(visitor, &tables::FILLS, r.fills.as_ref())?;
     some(visitor, &tables::EVICTIONS, r.evictions.as_ref())?;
+    some(visitor, &tables::RESIDENCY, r.residency.as_ref())?;
     some(visitor, &tables::READAHEAD, r.readahead.as_ref())?;
     some(visitor, &tables::ADVICE, r.advice.as_ref())?;
     some(visitor, &tables::DEVICE_READS, r.device_reads.as_ref())?;
@@ -146,6 +147,7 @@ pub(crate) fn collect(source: &mut impl Source) -> Result<Recording> {
         touches: source.rows(&tables::TOUCHES)?,
         fills: source.rows(&tables::FILLS)?,
         evictions: source.rows(&tables::EVICTIONS)?,
+        residency: source.rows(&tables::RESIDENCY)?,
         readahead: source.rows(&tables::READAHEAD)?,
         advice: source.rows(&tables::ADVICE)?,
         device_reads: source.rows(&tables::DEVICE_READS)?,
@@ -201,6 +203,7 @@ pub(crate) fn every_table() -> Recording {
         touches: Some(Vec::new()),
         fills: Some(Vec::new()),
         evictions: Some(Vec::new()),
+        residency: Some(Vec::new()),
         readahead: Some(Vec::new()),
         advice: Some(Vec::new()),
         device_reads: Some(Vec::new()),

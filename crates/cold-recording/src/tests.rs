@@ -27,7 +27,7 @@ fn what_is_written_is_read() {
     for sample in [sample::small(), sample::firefox_like(30_000, 3)] {
         let dir = finished(&sample);
         assert_eq!(read(dir.path()).unwrap(), sample);
-        assert_eq!(names(dir.path()).len(), 17);
+        assert_eq!(names(dir.path()).len(), 18);
     }
 }
 
@@ -37,6 +37,7 @@ fn a_table_that_was_not_recorded_stays_absent() {
     let tier_d = Recording {
         fills: None,
         evictions: None,
+        residency: None,
         readahead: None,
         advice: None,
         device_reads: None,

@@ -19,6 +19,7 @@ mod off_cpu;
 mod pages;
 mod reach;
 mod requests;
+mod residency;
 mod side_band;
 mod space;
 mod stacks;

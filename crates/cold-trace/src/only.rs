@@ -28,6 +28,7 @@ pub fn keep(recording: &mut Recording, path: &str) {
     });
     rows_of(&mut r.fills, |f| place(f.file).map(|file| f.file = file).is_some());
     rows_of(&mut r.evictions, |e| place(e.file).map(|file| e.file = file).is_some());
+    rows_of(&mut r.residency, |c| place(c.file).map(|file| c.file = file).is_some());
     rows_of(&mut r.readahead, |a| place(a.file).map(|file| a.file = file).is_some());
     rows_of(&mut r.mappings, |m| place(m.file).map(|file| m.file = file).is_some());
     rows_of(&mut r.advice, |a| moved(&mut a.file, place));

@@ -5,8 +5,8 @@ mod warm;
 
 use cold_model::recording::tables::Began;
 use cold_model::recording::{
-    Advice, FileKind, FillCause, LookupKind, Mapping, OffCpuReason, Process, Recording, StallCause, Thread,
-    TouchKind,
+    Advice, FileKind, FillCause, LookupKind, Mapping, OffCpuReason, Process, Recording, Resident, StallCause,
+    Thread, TouchKind,
 };
 use cold_model::sample::{empty, ms, process};
 use cold_model::{Bytes, Known, Nanos};
@@ -126,6 +126,27 @@ fn pages_that_nothing_brought_in_were_there() {
     assert_eq!(cached, [(FileId(0), 20, 1), (FileId(0), 30, 3)]);
     let out = simulated(&start, 1);
     assert_eq!((out.sent.len(), start.needed_pages()), (1, 5));
+}
+
+#[test]
+fn what_others_kept_cached_is_not_read_by_a_window_though_nothing_needs_it() {
+    let mut r = recording();
+    faults(&mut r, 40, 50, 5, 10);
+    let read = |r: &Recording| {
+        let start = Recorded::of(r).unwrap();
+        let disk = Model::default();
+        start.simulate(&start.setting(&start.today(), &disk, None).unwrap()).unwrap().bytes.0 / 4096
+    };
+    let row = |first_page, pages| Resident { file: 0, first_page, pages };
+    r.residency = Some(vec![]);
+    assert_eq!(read(&r), 32, "a window of 128 KiB");
+    // Eight pages in the middle of what is read after the one that is needed; far away what no window reaches.
+    r.residency = Some(vec![row(52, 8), row(1 << 30, u32::MAX)]);
+    assert_eq!(read(&r), 24);
+    assert_eq!(Recorded::of(&r).unwrap().cached, [(FileId(0), 52, 8)]);
+    // One that the start brought in was not there when it was needed.
+    r.fill(41, 0, 52..54, FillCause::ReadAround);
+    assert_eq!(Recorded::of(&r).unwrap().cached, [(FileId(0), 54, 6)]);
 }
 
 #[test]

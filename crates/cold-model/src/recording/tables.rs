@@ -219,6 +219,17 @@ pub struct Eviction {
     pub pages: u32,
 }
 
+/// Pages of a file that the start used which were in the page cache when the recording began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resident {
+    /// The file.
+    pub file: FileIdx,
+    /// First of them, counted from the start of the file.
+    pub first_page: u64,
+    /// Number of pages, at least 1.
+    pub pages: u32,
+}
+
 /// Which of the kernel's paths decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -8,7 +8,7 @@ use cold_model::recording::tables::{
     Advice, Eviction, File, FileKind, FillCause, Frame, Lookup, LookupKind, Mapping, OffCpu, OffCpuReason,
     PathFrom, Stack, Stall, StallCause,
 };
-use cold_model::recording::{FileIdx, Recording};
+use cold_model::recording::{FileIdx, Recording, Resident};
 use cold_stats::Pcg;
 
 use super::{BYSTANDER, CHILD, MAIN, PAGE, START};
@@ -126,6 +126,11 @@ impl Sim {
         for n in 0..sim.specs.len() {
             let file = sim.file(n);
             sim.out.files.push(file);
+            let spec = &sim.specs[n];
+            if spec.warm {
+                let row = Resident { file: n as FileIdx, first_page: 0, pages: spec.pages as u32 };
+                sim.out.residency.get_or_insert_default().push(row);
+            }
         }
         sim.stacks();
         sim

@@ -1,8 +1,8 @@
 //! Every table with its columns, in the documented order.
 
 use cold_model::recording::tables::{
-    Advice, DeviceRead, Eviction, File, Fill, Frame, Lookup, Mapping, OffCpu, Process, Readahead, Stack,
-    Stall, Thread, Touch, Transfer,
+    Advice, DeviceRead, Eviction, File, Fill, Frame, Lookup, Mapping, OffCpu, Process, Readahead, Resident,
+    Stack, Stall, Thread, Touch, Transfer,
 };
 
 use super::{About, Cell, Column, ColumnKind, Field, Table};
@@ -193,6 +193,16 @@ table! {
     EVICTIONS: Eviction = "evictions", "A B", "Folios that left the page cache.";
     check |r, page| range(r.first_page, r.pages, page);
     at, "ns", "When.";
+    file as FILE, "", "File.";
+    first_page, "pages", "First page.";
+    pages, "pages", "Number of pages.";
+}
+
+table! {
+    RESIDENCY: Resident = "residency", "A B C D", "What was in the page cache already when the recording began, of the \
+        files that the start used: by a look before it or, in tiers A and B, by one after it and by all that came and \
+        went meanwhile. A file without rows had no such page, or nobody could look at it. Sorted by file and page.";
+    check |r, page| range(r.first_page, r.pages, page);
     file as FILE, "", "File.";
     first_page, "pages", "First page.";
     pages, "pages", "Number of pages.";

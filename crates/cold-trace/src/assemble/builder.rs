@@ -1,6 +1,6 @@
 //! The one pass in order of time. Pure.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cold_model::Dev;
 use cold_model::file::Content;
@@ -22,7 +22,7 @@ use super::requests::Requests;
 use super::space::Spaces;
 use super::stacks::{self, Stacks};
 use super::tasks::Tasks;
-use super::{calls, off_cpu, side_band};
+use super::{calls, off_cpu, residency, side_band};
 use crate::machine::FilesNow;
 use crate::raw;
 use crate::syscalls::{Class, class};
@@ -307,7 +307,8 @@ impl<'a> Builder<'a> {
             self.files.fact(fact);
         }
         let grown = self.sizes_now(machine);
-        let residency = side_band::residency(&mut self, &manifest, machine);
+        let mut residency = residency::residency(&mut self, &manifest, machine);
+        let cached_before = residency.before.take();
         let bpf = matches!(self.tier, Tier::A | Tier::B);
         let unseen = Unseen {
             page: self.page,
@@ -357,6 +358,7 @@ impl<'a> Builder<'a> {
             touches: (bpf || perf).then_some(touches.touches),
             fills: (bpf || touches.fills_by_residency).then_some(touches.fills),
             evictions: bpf.then_some(self.evictions),
+            residency: cached_before,
             readahead: (bpf && !self.readahead.is_empty()).then_some(self.readahead),
             advice: bpf.then_some(self.advice),
             device_reads: bpf.then_some(reads),
@@ -372,6 +374,13 @@ impl<'a> Builder<'a> {
         let used: HashSet<Dev> = recording.files.iter().map(|f| f.dev).collect();
         recording.manifest.file_systems.retain(|fs| used.contains(&fs.dev));
         recording
+    }
+
+    /// Files of which the start used pages, or asked for some.
+    pub(super) fn files_used(&self) -> BTreeSet<FileIdx> {
+        let mut used = self.pages.files_touched();
+        used.extend(self.advice.iter().filter_map(|a| a.file));
+        used
     }
 
     /// Sizes were told when each file was first seen; the start itself may have written them since. What it

@@ -22,7 +22,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    fn pages(&self) -> Range<u64> {
+    pub(super) fn pages(&self) -> Range<u64> {
         self.first_page..self.first_page.saturating_add(self.pages.into())
     }
 }

@@ -16,6 +16,7 @@ use super::causes::{Filling, populates};
 use super::history::{Change, History};
 use super::index::ContextKey;
 use super::reach::{self, Reach};
+use super::residency::Residency;
 use crate::machine::FilesNow;
 use crate::raw::{self, Doing};
 use crate::syscalls::{Class, class};
@@ -55,18 +56,6 @@ pub(super) struct Pages {
     faults: Vec<reach::Fault>,
     /// Faults by address (tier B): the fault in progress of a thread.
     by_address: HashMap<u32, (u64, FileIdx, u64)>,
-}
-
-/// Pages that were cached before or after, per file, as sorted runs.
-pub(super) type Runs = HashMap<FileIdx, Vec<(u64, u64)>>;
-
-/// What looking at the page cache before and after told.
-#[derive(Debug, Default)]
-pub(super) struct Residency {
-    pub(super) after: Runs,
-    /// Pages that came in between, with nobody having seen when: (file, first, pages).
-    pub(super) came: Option<Vec<(FileIdx, u64, u32)>>,
-    pub(super) end: Nanos,
 }
 
 /// What the kernel maps here without an event.
@@ -302,6 +291,17 @@ impl Pages {
     }
 
     /// Files of which pages may have been mapped beside those that faulted.
+    /// Files of which the start used a page.
+    pub(super) fn files_touched(&self) -> BTreeSet<FileIdx> {
+        let around = self.files_with_windows();
+        self.touches.iter().chain(&self.begun).map(|(touch, _)| touch.file).chain(around).collect()
+    }
+
+    /// Fills and evictions of all files, in order of time.
+    pub(super) fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
     pub(super) fn files_with_windows(&self) -> BTreeSet<FileIdx> {
         self.windows.iter().map(|w| w.touch.file).chain(self.faults.iter().map(|f| f.touch.file)).collect()
     }

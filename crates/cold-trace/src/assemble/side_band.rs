@@ -1,17 +1,13 @@
 //! What is mapped where, told by BPF or perf records and by facts; faults of tiers C and D. Pure.
 
 use cold_model::Nanos;
-use cold_model::recording::manifest::{Manifest, Tier};
-use cold_model::recording::{FileIdx, Mapping, Touch, TouchKind};
+use cold_model::recording::{Mapping, Touch, TouchKind};
 
 use super::builder::Builder;
 use super::files::escape;
-use super::history::holds;
-use super::pages::{Residency, Runs};
 use super::space::{Area, PROT_EXEC, UNKNOWN_PROT};
 use super::stacks;
 use crate::blocks::{Existing, PerfClass};
-use crate::machine::FilesNow;
 use crate::perf::record::{Map, PerfFault, PerfRecord, What};
 use crate::raw::{self, Header};
 use crate::unwind::{Unwinder, Unwound};
@@ -154,51 +150,4 @@ fn faulted(b: &mut Builder<'_>, record: &PerfRecord<'_>, fault: &PerfFault<'_>, 
     };
     b.pages.push(touch);
     b.may_have_mapped(touch, (record.tid, 0), fault.address, false);
-}
-
-/// What was cached before and after the start.
-pub(super) fn residency(b: &mut Builder<'_>, manifest: &Manifest, machine: &mut dyn FilesNow) -> Residency {
-    let mut before = Runs::new();
-    let mut after = Runs::new();
-    for file in b.pages.files_with_windows() {
-        if let Some(runs) = b.files.row(file).and_then(|row| machine.resident(row)) {
-            after.insert(file, runs);
-        }
-    }
-    for fact in &b.input.resident {
-        let Some(file) = b.files.by_inode(fact.dev, fact.inode) else { continue };
-        let mut runs = fact.runs.clone();
-        runs.sort_unstable();
-        if fact.after {
-            after.insert(file, runs)
-        } else {
-            before.insert(file, runs)
-        };
-    }
-    let by_residency = matches!(b.tier, Tier::C | Tier::D) && !before.is_empty() && !after.is_empty();
-    let came = by_residency.then(|| {
-        let mut came: Vec<(FileIdx, u64, u32)> = Vec::new();
-        for (file, runs) in &before {
-            came.extend(after.get(file).into_iter().flatten().flat_map(|run| new_pages(*file, *run, runs)));
-        }
-        came.sort_unstable();
-        came
-    });
-    Residency { after, came, end: manifest.end }
-}
-
-/// The parts of a run that the sorted runs `before` do not hold.
-fn new_pages(file: FileIdx, run: (u64, u64), before: &[(u64, u64)]) -> Vec<(FileIdx, u64, u32)> {
-    let end = run.0.saturating_add(run.1);
-    let mut out = Vec::new();
-    let mut at = run.0;
-    let begin = before.partition_point(|r| r.0.saturating_add(r.1) <= at);
-    for old in before.iter().skip(begin).take_while(|r| r.0 < end).chain(std::iter::once(&(end, 0))) {
-        if old.0 > at {
-            out.push((file, at, u32::try_from(old.0 - at).unwrap_or(u32::MAX)));
-        }
-        at = at.max(old.0.saturating_add(old.1));
-    }
-    debug_assert!(out.iter().all(|(_, first, _)| !holds(before, *first)));
-    out
 }

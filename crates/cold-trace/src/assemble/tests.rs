@@ -5,6 +5,7 @@ mod events;
 mod files;
 mod pages;
 mod reach;
+mod residency;
 mod tasks;
 mod waits;
 

@@ -36,6 +36,7 @@ fn each_name(r: &mut Recording, mut f: impl FnMut(&mut FileIdx)) {
         touches,
         fills,
         evictions,
+        residency,
         readahead,
         advice,
         device_reads: _,
@@ -50,6 +51,7 @@ fn each_name(r: &mut Recording, mut f: impl FnMut(&mut FileIdx)) {
     touches.iter_mut().flatten().map(|t| &mut t.file).for_each(&mut f);
     fills.iter_mut().flatten().map(|t| &mut t.file).for_each(&mut f);
     evictions.iter_mut().flatten().map(|e| &mut e.file).for_each(&mut f);
+    residency.iter_mut().flatten().map(|r| &mut r.file).for_each(&mut f);
     readahead.iter_mut().flatten().map(|r| &mut r.file).for_each(&mut f);
     advice.iter_mut().flatten().filter_map(|a| a.file.as_mut()).for_each(&mut f);
     transfers.iter_mut().flatten().filter_map(|t| t.file.as_mut()).for_each(&mut f);

@@ -99,6 +99,42 @@ fn tier_b_by_addresses() {
     }
 }
 
+#[test]
+fn what_was_cached_before_is_told_though_the_start_does_not_touch_it() {
+    cold_testbed::needs_root!();
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, _, _) = file_with_pattern(dir.path());
+    let file = std::fs::File::open(&path).expect("exists");
+    file.sync_all().expect("synced");
+    let subject = cold_testbed::subject();
+    let argv = [subject.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), "0,33".as_ref()];
+    let cached = || {
+        let map = cold_sys::residency::PageMap::of(&file, &file.metadata().expect("open")).expect("told");
+        map.expect("own").runs().map(|run| run.first..run.end()).collect::<Vec<_>>()
+    };
+    let told = |r: &Recording| {
+        let number = of_file(r, &path).file;
+        let rows = r.residency.iter().flatten().filter(|c| c.file == number);
+        rows.map(|c| c.first_page..c.first_page + u64::from(c.pages)).collect::<Vec<_>>()
+    };
+    // The machine may take pages away between the look and the start.
+    let same = (0..10).any(|_| {
+        let _ = cold_sys::evict::advise_dontneed(&file);
+        for page in [64, 120] {
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut [0], page * cold_sys::page::page_size())
+                .expect("read");
+        }
+        let before = cached();
+        let held = |page: u64| before.iter().any(|run| run.contains(&page));
+        assert!(held(64) && held(120) && !held(0) && !held(33), "{before:?}");
+        let (r, _) = record(&RecordOptions { tier: Some(Tier::A), ..RecordOptions::default() }, &argv)
+            .expect("root may");
+        assert_ne!(cached(), before, "it reads pages 0 and 33");
+        told(&r) == before
+    });
+    assert!(same, "ten recordings told of other pages than were cached");
+}
+
 /// A page of an address space: address, path, page in the file, may be executed.
 type Mapped = (u64, String, u64, bool);
 
