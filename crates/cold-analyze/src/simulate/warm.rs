@@ -24,7 +24,7 @@ use crate::usage::{Window, replay};
 /// Part of the pages that it needs which a warm start reads at most.
 const WARM: f64 = 0.1;
 /// No wait costs a processor more than this besides, in nanoseconds: what is beyond it is another load of the machine, or the
-/// recorder's. Starts without a recorder in windows of 4 KiB (python3, java, Firefox, LibreOffice; 2,000 to 19,000 requests,
+/// recorder's. Starts without a recorder in windows of 4 KiB (python3, java, Firefox, `LibreOffice`; 2,000 to 19,000 requests,
 /// 28 November 2026) took 20 to 42 µs more CPU time for each request than warm ones: half of what a wait takes passes while the
 /// disk works ([`Costs::wait_ns`]), and some belongs to the pages.
 const MOST_NS: u64 = 10_000;

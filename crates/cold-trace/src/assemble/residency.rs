@@ -71,7 +71,9 @@ fn at_first(after: &Runs, changes: &[Change]) -> Runs {
     let mut files: HashMap<FileIdx, LiveRuns> = HashMap::new();
     for (file, runs) in after {
         let live = files.entry(*file).or_default();
-        runs.iter().for_each(|(first, pages)| live.insert(&(*first..first.saturating_add(*pages))));
+        for (first, pages) in runs {
+            live.insert(&(*first..first.saturating_add(*pages)));
+        }
     }
     for change in changes.iter().rev() {
         if let Some(live) = files.get_mut(&change.file) {
