@@ -114,6 +114,9 @@ pub struct Recorded {
     fault_around: u64,
     /// CPU time that reading takes.
     costs: Costs,
+    /// So many times as long as with a helper, which reads pages before they are needed, the tasks compute; [`Recorded::warm`]
+    /// sets it.
+    first_use: f64,
     files: Vec<OnDisk>,
     /// The whole disk behind each disk of the layout; `None` where no device is known.
     disks: Vec<Option<Dev>>,
@@ -226,6 +229,7 @@ impl Recorded {
                 .filter_map(|d| Some((d.dev, d.size.value()?.0)))
                 .collect(),
             costs: Costs::default(),
+            first_use: 1.0,
             added: BTreeMap::new(),
             policy,
             processors: (recording.manifest.machine.cpus as usize).max(1),

@@ -187,6 +187,13 @@ impl Recorded {
             Step::Access(Op::Populate { .. }) => exact,
             _ => false,
         };
+        if !matches!(setting.helper, Helper::None) {
+            for step in tasks.iter_mut().flat_map(|task| &mut task.steps) {
+                if let Step::Compute(ns) = step {
+                    *ns = (*ns as f64 / self.first_use) as u64;
+                }
+            }
+        }
         if !linux || exact {
             for task in &mut tasks {
                 task.steps.retain(|step| !asks(step));

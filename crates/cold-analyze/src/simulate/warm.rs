@@ -4,20 +4,13 @@
 //! had it meanwhile. So the same work takes longer in a start of many waits: python3 with eleven modules computed 109 ms
 //! warm, and 161 to 226 ms in starts with exact needs, which waited 2868 times. A warm start tells the work, and what it
 //! takes more in the other one is what its waits cost, as far as waits cost that much.
-//!
-//! A start with exact needs takes several times as long as others, and not only because it reads: Firefox recorded so, with
-//! its computing scaled to that of a warm start, still took 1.3 s with every page there, the warm one 0.87. Threads spin or
-//! wait in ways that nobody sees ended, or on timers, and all of that is stretched with the start. So the pace of all that
-//! is no reading is set until the start takes what the warm one takes when nothing has to be read.
 
 use cold_model::Nanos;
 use cold_model::pages::Runs;
 use cold_model::recording::{Recording, Stall};
-use cold_sim::Policy;
-use cold_sim::disk::Model;
-use cold_sim::engine::{Costs, Machine, Step, Task};
+use cold_sim::engine::{Costs, Step};
 
-use super::{Helper, Recorded, Setting, Windows, by_file};
+use super::{Recorded, by_file};
 use crate::clock::DependencyClock;
 use crate::usage::{Window, replay};
 
@@ -25,18 +18,16 @@ use crate::usage::{Window, replay};
 const WARM: f64 = 0.1;
 /// No wait costs a processor more than this besides, in nanoseconds: what is beyond it is another load of the machine, or the
 /// recorder's. Starts without a recorder in windows of 4 KiB (python3, java, Firefox, `LibreOffice`; 2,000 to 19,000 requests,
-/// 28 November 2026) took 20 to 42 µs more CPU time for each request than warm ones: half of what a wait takes passes while the
-/// disk works ([`Costs::wait_ns`]), and some belongs to the pages.
+/// 28 November 2026) took 20 to 42 µs more CPU time for each request than warm ones: about half of what a wait takes passes
+/// while the disk works ([`Costs::wait_ns`]), and some belongs to the pages. In two series of 36 measured cells on `sata-ssd`,
+/// 62 came out within 10 % so, 57 with up to 100 µs for each wait and nothing for a first use.
 const MOST_NS: u64 = 10_000;
-/// What a page takes a processor at its first use more when it was read for that than when it has been used before,
-/// nanoseconds: none of it is in the processor's caches. In windows of 2048 KiB, where waits are few, six programs took 0.5 to
-/// 12 µs more time in user mode for each page that they needed than warm, the median 5 (five starts each on `sata-ssd`, 28
-/// November 2026).
+/// What a page takes a processor more at its first use, nanoseconds, where the program itself had to read it. In windows of
+/// 2048 KiB, where waits are few, six programs took 0.5 to 12 µs more time in user mode for each page that they needed than
+/// warm, the median 5 (five starts each on `sata-ssd`, 28 November 2026). Where a plan had read the pages it was not there: by
+/// theirs `python3` and `node` took 150 and 128 ms where 151 and 133 were foretold without it, 165 and 152 with it. So it is
+/// most likely the waiting that cools the processor's caches, and not the page that is new.
 const FIRST_USE_NS: u64 = 5_000;
-/// The pace of a start is near enough where it takes so much more or less than it should, as a part of that.
-const NEAR: f64 = 0.005;
-/// So often a pace is tried.
-const PACES: usize = 6;
 
 /// Why a recording does not tell what a start computes warm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -62,12 +53,11 @@ pub struct Warmed {
 }
 
 impl Recorded {
-    /// Lets the program compute what it does warm, and pass its time so that with every page there it takes what the warm start
-    /// takes; each page that was not cached costs something at its first use. What it computed more in `own`, the recording of
-    /// this start, its waits for storage cost, each the same. `took`: what warm starts take without a recorder, exec to ready, where that was
-    /// measured. Then all of this is scaled to it: a single recorded one may take a quarter longer (python3: 60.7 ms, the
-    /// median of ten 48.8), and a machine that computes slower while starts are measured a third less (node: 104 and
-    /// 142 ms).
+    /// Lets the program compute what it does warm, and each page that was not cached cost something at its first use. What it
+    /// computed more in `own`, the recording of this start, its waits for storage cost, each the same. `took`: what warm
+    /// starts take without a recorder, exec to ready, where that was measured. Then all of this is scaled to it: a single
+    /// recorded one may take a quarter longer (python3: 60.7 ms, the median of ten 48.8), and a machine that computes slower
+    /// while starts are measured a third less (node: 104 and 142 ms).
     ///
     /// # Errors
     /// [`NotWarm`]
@@ -90,58 +80,22 @@ impl Recorded {
         let cold = DependencyClock::of(own, Window::of(own)).computing();
         let scale = took.map_or(1.0, |took| took.0 as f64 / clock.window_ns().max(1) as f64);
         let work = (clock.computing() as f64 / cold.max(1) as f64).min(1.0);
-        let pace = self.pace(work * scale, warm, scale);
-        let part = work * scale * pace;
-        let computed = computed(&self.tasks);
+        let part = work * scale;
         let first_uses = self.read_pages().saturating_mul(FIRST_USE_NS);
-        scale_tasks(&mut self.tasks, part + first_uses as f64 / computed.max(1) as f64, pace);
+        let steps = self.tasks.iter().flat_map(|task| &task.steps);
+        let computed: u64 = steps
+            .fold(0, |sum, step| if let Step::Compute(ns) = step { sum.saturating_add(*ns) } else { sum });
+        let part_and_first_uses = part + first_uses as f64 / computed.max(1) as f64;
+        self.first_use = if part > 0.0 { part_and_first_uses / part } else { 1.0 };
+        for step in self.tasks.iter_mut().flat_map(|task| &mut task.steps) {
+            if let Step::Compute(ns) = step {
+                *ns = (*ns as f64 * part_and_first_uses) as u64;
+            }
+        }
         let more = ((computed as f64 * (1.0 - work) * scale) as u64).saturating_sub(first_uses);
         let each = more.checked_div(waits(own).count() as u64).unwrap_or(0).min(MOST_NS);
         self.costs = Costs { wait_ns: Costs::default().wait_ns.saturating_add(each), ..self.costs };
         Ok(Warmed { part, wait_ns: self.costs.wait_ns })
-    }
-
-    /// Of all that is no reading, beside the computing that is scaled by `part` already: by what it has to be scaled so that
-    /// this start takes what the warm one takes, times `scale`, both with nothing to be read. At most 1, and 1 where the warm
-    /// start cannot be simulated.
-    fn pace(&self, part: f64, warm: &Recording, scale: f64) -> f64 {
-        let warm = Self::of(warm).ok().and_then(|warm| warm.without_reading(1.0, 1.0));
-        let Some(wanted) = warm.map(|ns| ns as f64 * scale) else { return 1.0 };
-        let mut pace = 1.0;
-        let mut last: Option<(f64, f64)> = None;
-        for _ in 0..PACES {
-            let Some(took) = self.without_reading(part * pace, pace).map(|ns| ns as f64) else { return 1.0 };
-            if (took - wanted).abs() < NEAR * wanted || (took < wanted && pace >= 1.0) {
-                break;
-            }
-            let next = match last {
-                Some((other, then)) if (took - then).abs() > 1.0 => {
-                    pace + (wanted - took) * (pace - other) / (took - then)
-                }
-                _ => pace * wanted / took,
-            };
-            last = Some((pace, took));
-            pace = next.clamp(pace * 0.3, (pace * 2.0).min(1.0));
-        }
-        pace
-    }
-
-    /// Nanoseconds that it takes with its computing and everything else that passes scaled so, on a disk that takes no time
-    /// and with reading that costs nothing.
-    fn without_reading(&self, computing: f64, pace: f64) -> Option<u64> {
-        let mut start = self.clone();
-        start.keep_no_disks();
-        scale_tasks(&mut start.tasks, computing, pace);
-        let setting = Setting {
-            policy: Policy::Nothing,
-            windows: Windows::Usual,
-            disk: &Model::default(),
-            seed: 0,
-            helper: Helper::None,
-            machine: Machine { processors: self.processors, costs: Costs::NONE },
-            memory: None,
-        };
-        start.simulate(&setting).ok().map(|simulated| simulated.time.0)
     }
 
     /// Pages that it needs and that were not cached before it.
@@ -151,22 +105,6 @@ impl Recorded {
         let read =
             self.needed.iter().map(|(file, runs)| runs.minus(cached.get(file).unwrap_or(&none)).pages());
         read.fold(0, u64::saturating_add)
-    }
-}
-
-/// Nanoseconds that tasks compute.
-fn computed(tasks: &[Task]) -> u64 {
-    let steps = tasks.iter().flat_map(|task| &task.steps);
-    steps.fold(0, |sum, step| if let Step::Compute(ns) = step { sum.saturating_add(*ns) } else { sum })
-}
-
-fn scale_tasks(tasks: &mut [Task], computing: f64, pace: f64) {
-    for step in tasks.iter_mut().flat_map(|task| &mut task.steps) {
-        match step {
-            Step::Compute(ns) => *ns = (*ns as f64 * computing) as u64,
-            Step::Sleep(ns) => *ns = (*ns as f64 * pace) as u64,
-            _ => {}
-        }
     }
 }
 

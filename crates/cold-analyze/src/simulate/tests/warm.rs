@@ -46,33 +46,8 @@ fn a_warm_start_tells_the_work_and_the_rest_is_what_waits_cost() {
     assert_eq!(start.warm(&cold, &warm, None), Err(NotWarm::OtherCommand));
 }
 
-/// The cold start waits 60 ms for a timer where the warm one, which touches the same pages, has nothing to wait for: nobody
-/// knows what for, and with every page there it would not.
 #[test]
-fn what_passed_only_because_the_start_was_slow_does_not_pass() {
-    let mut cold = recording();
-    faults(&mut cold, 10, 5, 10, 10);
-    cold.off_cpu(30, 60, 10, OffCpuReason::Sleep);
-    let mut warm = recording();
-    warm.manifest.ready = Some(Known::Value(ms(30)));
-    warm.touch(10, 0, 5..6, TouchKind::Fault);
-    warm.off_cpu = Some(Vec::new());
-    let took = |start: &Recorded| simulated(start, 7).time_ns as f64 / MS as f64;
-    let mut start = Recorded::of(&cold).unwrap();
-    assert!((took(&start) - 97.0).abs() < 0.1, "{}", took(&start));
-    // Both compute 30 ms.
-    let warmed = start.warm(&cold, &warm, None).unwrap();
-    assert!((took(&start) - 37.0).abs() < 0.4 && warmed.part < 0.5, "{} {warmed:?}", took(&start));
-    // A pace is never faster than recorded: a warm start that sleeps longer is its own affair.
-    warm.manifest.ready = Some(Known::Value(ms(130)));
-    warm.off_cpu(20, 100, 10, OffCpuReason::Sleep);
-    let mut start = Recorded::of(&cold).unwrap();
-    start.warm(&cold, &warm, None).unwrap();
-    assert!((took(&start) - 97.0).abs() < 0.1, "{}", took(&start));
-}
-
-#[test]
-fn each_page_that_was_read_takes_longer_at_its_first_use() {
+fn each_page_that_was_read_takes_longer_at_its_first_use_but_not_behind_a_helper() {
     let mut cold = recording();
     cold.touch(10, 0, 0..80, TouchKind::Read);
     cold.fill(10, 0, 0..60, FillCause::BufferedRead);
@@ -83,6 +58,12 @@ fn each_page_that_was_read_takes_longer_at_its_first_use() {
     let computed = start.tasks.iter().flat_map(|task| &task.steps);
     let computed: u64 = computed.map(|step| if let Step::Compute(ns) = step { *ns } else { 0 }).sum();
     assert!(computed.abs_diff(100 * MS + 60 * 5_000) < 1000, "60 of 80 were read: {computed}");
+    let disk = Model::default();
+    let setting = start.setting(&start.today(), &disk, None).unwrap();
+    let computes =
+        |helper| start.simulate(&Setting { helper, ..setting }).unwrap().outcome.path.of(Kind::Computing);
+    assert!(computes(Helper::None) > 100 * MS + 250_000, "{}", computes(Helper::None));
+    assert!(computes(Helper::Exact).abs_diff(100 * MS) < 1000, "{}", computes(Helper::Exact));
 }
 
 #[test]
