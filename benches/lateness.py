@@ -30,7 +30,7 @@ def of_start(bench, disk, argv):
 
 def of_each(bench, disk, argv):
     """How late requests of unrecorded cold starts are, in milliseconds, and their size in MiB: means of a start, and of several
-    starts the middle one (the first after copying was late by twice as much, once)."""
+    starts the middle one: three of java in one go were once late by 0.157, five others in the same night by 0.069."""
     return sorted(of_one(bench, disk, argv) for _ in range(UNRECORDED))[UNRECORDED // 2]
 
 
