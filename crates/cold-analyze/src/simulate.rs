@@ -114,8 +114,8 @@ pub struct Recorded {
     fault_around: u64,
     /// CPU time that reading takes.
     costs: Costs,
-    /// So many times as long as with a helper, which reads pages before they are needed, the tasks compute; [`Recorded::warm`]
-    /// sets it.
+    /// By which factor the tasks compute longer than behind a helper, which reads pages before they are needed: 1 until
+    /// [`Recorded::warm`] sets it.
     first_use: f64,
     files: Vec<OnDisk>,
     /// The whole disk behind each disk of the layout; `None` where no device is known.

@@ -8,12 +8,12 @@ use cold_model::recording::{FileIdx, Recording};
 use super::by_file;
 use cold_sim::op::FileId;
 
-/// Cached bytes farther than this from every page that is needed stay out: no window reaches them, and of a data file of
-/// many GiB they would be most of the work.
+/// Cached bytes farther than this from every page that is needed stay out: of a data file of many GiB they would be most of
+/// the work. No window of up to this many bytes reaches them; a policy that reads whole files does, and reads them.
 const REACH: u64 = 16 << 20;
 
 /// File, first page, pages: what the recorder found cached before the start, and what was touched and nothing brought in,
-/// which was there or was brought by others. Not what the start itself brought in: it had gone before.
+/// which was there or was brought by others. What the start itself brought in was not there when it needed it.
 pub(super) fn of(
     recording: &Recording,
     ids: &HashMap<FileIdx, FileId>,

@@ -290,7 +290,6 @@ impl Pages {
         self.changes.push(Change { at: Nanos(at), file, first_page: first, pages, came: false });
     }
 
-    /// Files of which pages may have been mapped beside those that faulted.
     /// Files of which the start used a page.
     pub(super) fn files_touched(&self) -> BTreeSet<FileIdx> {
         let around = self.files_with_windows();
@@ -302,6 +301,7 @@ impl Pages {
         &self.changes
     }
 
+    /// Files of which pages may have been mapped beside those that faulted.
     pub(super) fn files_with_windows(&self) -> BTreeSet<FileIdx> {
         self.windows.iter().map(|w| w.touch.file).chain(self.faults.iter().map(|f| f.touch.file)).collect()
     }

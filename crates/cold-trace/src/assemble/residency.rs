@@ -30,12 +30,6 @@ pub(super) struct Residency {
 pub(super) fn residency(b: &mut Builder<'_>, manifest: &Manifest, machine: &mut dyn FilesNow) -> Residency {
     let mut before = Runs::new();
     let mut after = Runs::new();
-    let used = b.files_used();
-    for file in &used {
-        if let Some(runs) = b.files.row(*file).and_then(|row| machine.resident(row)) {
-            after.insert(*file, runs);
-        }
-    }
     for fact in &b.input.resident {
         let Some(file) = b.files.by_inode(fact.dev, fact.inode) else { continue };
         let mut runs = fact.runs.clone();
@@ -45,6 +39,14 @@ pub(super) fn residency(b: &mut Builder<'_>, manifest: &Manifest, machine: &mut 
         } else {
             before.insert(file, runs)
         };
+    }
+    let used = b.files_used();
+    for file in &used {
+        // What the recorder looked at when the start ended is not looked at again.
+        let row = b.files.row(*file).filter(|_| !after.contains_key(file));
+        if let Some(runs) = row.and_then(|row| machine.resident(row)) {
+            after.insert(*file, runs);
+        }
     }
     let by_residency = matches!(b.tier, Tier::C | Tier::D) && !before.is_empty() && !after.is_empty();
     let came = by_residency.then(|| {
