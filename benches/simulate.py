@@ -123,8 +123,8 @@ class Bench:
                 self.cold("prefetch", "--store", store, "learn", "--fresh", "--exact-need", "--evict", "files",
                           "--keep", kept, "--json", "--", *argv)
                 ask = ["simulate", "--store", store, kept / "start-1.cold", "--plan", pathlib.Path(argv[0]).name,
-                       "--policy", self.policy(), "--read-ahead-kb", "128", "--disk", f"{preset}{self.way(disk, name, argv)}",
-                       "--json", *self.law(name)]
+                       "--policy", self.policy(), "--read-ahead-kb", "128",
+                       "--disk", late_by(preset, self.late(disk, name, argv)), "--json", *self.law(name)]
                 # Others may have emptied the cache before it.
                 text = self.cold(*ask, "--warm", kept / "start-2.cold", ok=(0, 2))
                 told = json.loads(text or self.cold(*ask))
@@ -170,24 +170,24 @@ class Bench:
     def recording(self, name, n):
         return self.work / f"{name}-{n}.cold"
 
-    def way(self, disk, name, argv):
-        """What a test disk adds to its figures while this program starts, as `--disk` wants it behind the name: the same for
-        all windows, so that they are predicted and not told."""
-        key = f"way {disk.preset} {name}"
+    def late(self, disk, name, argv):
+        """Milliseconds by which a test disk answers later than its figures ask for while this program starts, before anything
+        is measured."""
+        key = f"late {disk.preset} {name}"
         if key not in self.results:
             self.keep(key, lateness.of_start(self, disk, argv))
-        return "+{:.3f}+{:.3f}".format(*self.results[key])
+        return self.results[key]
 
     @staticmethod
     def knob(disk):
         return pathlib.Path(f"/sys/block/{pathlib.Path(disk.info['device']).name}/queue/read_ahead_kb")
 
-    def predict(self, name, preset, window, way):
+    def predict(self, name, preset, window, late):
         """Of the start by each recording its time (ms), its requests and the bytes that it reads."""
         out = []
         for n in range(self.options.recordings):
             ask = ["simulate", self.recording(name, n), "--json", "--policy", self.policy(), "--read-ahead-kb", window,
-                   "--disk", f"{preset}{way}", *self.law(name)]
+                   "--disk", late_by(preset, late), *self.law(name)]
             # A start that waits for what it writes is not warm.
             text = self.cold(*ask, "--warm", self.recording(name, "warm"), ok=(0, 2))
             made = json.loads(text or self.cold(*ask))
@@ -215,20 +215,22 @@ class Bench:
         return f"linux-{at[0]}" if at[0] == 7 else f"linux-{at[0]}.{at[1]}"
 
     def measure(self, name, argv, preset, disk):
-        way = self.way(disk, name, argv)
+        before = self.late(disk, name, argv)
         for window in self.options.windows:
             key = f"{preset} {name} {window}"
             if key in self.results or self.over():
                 continue
             self.knob(disk).write_text(str(window))
-            predicted = self.predict(name, preset, window, way)
-            expected = statistics.median(p[0] for p in predicted) / 1e3
-            rounds = 1 if expected > SLOW else self.options.rounds
+            foretold = self.predict(name, preset, window, before)
+            rounds = 1 if statistics.median(p[0] for p in foretold) / 1e3 > SLOW else self.options.rounds
             print(f"simulate: {preset}: {name}: {window} KiB", file=sys.stderr)
-            made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--states", "cold,warm", "--",
-                                        *argv, ok=(0, 4)))
+            text, late = lateness.during(disk, lambda: self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--states",
+                                                                 "cold,warm", "--", *argv, ok=(0, 4)))
+            made = json.loads(text)
             took = {made["series"][n]["state"]: times(made, n) for n in range(len(made["series"]))}
-            self.keep(f"predicted {key}", predicted)
+            self.keep(f"foretold {key}", foretold)
+            self.keep(f"late {key}", late)
+            self.keep(f"predicted {key}", self.predict(name, preset, window, late))
             self.keep(f"warm {key}", took["warm"])
             self.keep(key, took["cold"])
 
@@ -247,6 +249,11 @@ class Bench:
                 self.measure(name, argv, preset, disk)
 
         self.on(preset, rest, work)
+
+
+def late_by(preset, late):
+    """A test disk as `--disk` wants it whose answers are late by so many milliseconds each."""
+    return f"{preset}+{late:.3f}"
 
 
 def times(report, series=0):
@@ -268,8 +275,7 @@ def slower(results, preset, name, window):
 
 
 def table(results, options, names):
-    rows = []
-    worst = {}
+    rows, worst, before = [], {}, {}
     for preset in options.disks:
         for name in names:
             cells = []
@@ -279,23 +285,30 @@ def table(results, options, names):
                 if not took or not told:
                     cells.append("")
                     continue
-                m, p = statistics.median(t[0] for t in took), statistics.median(t[0] for t in told)
-                p += slower(results, preset, name, window)
+                m = statistics.median(t[0] for t in took)
+                p, foretold = (statistics.median(t[0] for t in results[f"{which} {key}"]) + slower(results, preset, name, window)
+                               for which in ("predicted", "foretold"))
                 off = p / m - 1
-                worst.setdefault(preset, [])
                 if not pages_went(took):
-                    worst[preset].append(abs(off))
+                    worst.setdefault(preset, []).append(abs(off))
+                    before.setdefault(preset, []).append(abs(foretold / m - 1))
                 cells.append(f"{m:.0f} → {p:.0f} ({off * 100:+.0f} %{', pages went' if pages_went(took) else ''})")
             if any(cells):
                 rows.append(f"| {preset} | {name} | {' | '.join(cells)} |")
     head = [f"| disk | program | {' | '.join(f'{w} KiB' for w in options.windows)} |",
             "| --- | --- |" + " --- |" * len(options.windows)]
-    said = [f"- `{d}`: {sum(e <= .1 for e in es)} of {len(es)} within 10 %, median error {statistics.median(es) * 100:.0f} %, "
-            f"largest {max(es) * 100:.0f} %" for d, es in worst.items() if es]
+    said = [f"- `{d}`: {within(es)}. With the disk as late as in {lateness.UNRECORDED} starts in 128 KiB before all of these: "
+            f"{within(before[d])}." for d, es in worst.items()]
     if any("pages went" in row for row in rows):
         said.append("- Where *pages went*, they were reclaimed while each of the measured starts went on (`cold bench` marks "
                     "these), and read again: not counted.")
     return [*head, *rows, "", *said]
+
+
+def within(errors):
+    """How exact that is, in words."""
+    return (f"{sum(e <= .1 for e in errors)} of {len(errors)} within 10 %, median error {statistics.median(errors) * 100:.0f} %, "
+            f"largest {max(errors) * 100:.0f} %")
 
 
 def read_table(results, options, names):
@@ -352,6 +365,12 @@ def plan_table(results, options, names):
             f"{sum(e <= .15 for e in off)} of {len(off)} ratios within 15 %."]
 
 
+def late_ms(results, options, preset, name):
+    """By how many milliseconds the disk was late in each window, in words."""
+    each = (results.get(f"late {preset} {name} {window}") for window in options.windows)
+    return [f"{late:.3f}" for late in each if late is not None]
+
+
 def laws(bench, names):
     """What waits were taken to cost, in words."""
     told = []
@@ -370,8 +389,8 @@ def write(bench, names):
     counts = sorted({len(v) for k, v in bench.results.items() if k.split(" ")[0] in options.disks and isinstance(v, list)
                      and len(v) > 1})
     rounds = " to ".join(map(str, sorted({counts[0], counts[-1]}))) if counts else str(options.rounds)
-    ways = "; ".join(f"`{d}` " + ", ".join(f"{n} {w[0]:.2f} and {w[1]:.2f}" for n in names
-                                           if (w := bench.results.get(f"way {d} {n}"))) for d in options.disks)
+    late = "; ".join(f"`{d}` " + ", ".join(f"{n} {' '.join(each)}" for n in names
+                                           if (each := late_ms(bench.results, options, d, n))) for d in options.disks)
     shares = [1 + slower(bench.results, *key) / bench.results[f"warm {key[1]}"]
               for key in itertools.product(options.disks, names, options.windows)
               if f"warm {key[0]} {key[1]} {key[2]}" in bench.results]
@@ -379,14 +398,16 @@ def write(bench, names):
     text = ["# Predicted and measured starts", "",
             "`benches/simulate.py` writes this page. Each program is recorded on the test disk that adds nothing, cold with "
             "exact needs and warm, and stopped again and again (`cold probe pauses`); `cold simulate --warm --pauses` predicts its "
-            "start on each other test disk with each `read_ahead_kb`; then it is started there cold, without a recorder. Warm starts are made in turn with the cold ones: by as much as they take longer than the "
-            "recorded warm one, a prediction is raised, because the machine does not always compute as fast as when it recorded "
+            "start on each other test disk with each `read_ahead_kb`; then it is started there cold, without a "
+            "recorder. Warm starts are made in turn with the cold ones: by as much as they take longer than the recorded warm one, "
+            "a prediction is raised, because the machine does not always compute as fast as when it recorded "
             f"({computed}).", "",
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "
             f"of {rounds} measured starts (one where it takes more than {SLOW:.0f} s) → median prediction from "
-            f"{options.recordings} recordings. How much later than its figures ask for a disk answers while the program starts "
-            "(`benches/lateness.py`), in ms for each request and for each MiB: "
-            f"{ways}. {laws(bench, names)}", "", *table(bench.results, options, names), *read_table(bench.results, options, names),
+            f"{options.recordings} recordings. By how much the disk answered each request later than its figures ask for in the "
+            "measured starts, by the kernel's counts and its own log (`benches/lateness.py`), is taken into the prediction (ms, in "
+            f"windows of {', '.join(map(str, options.windows))} KiB): {late}. {laws(bench, names)}", "",
+            *table(bench.results, options, names), *read_table(bench.results, options, names),
             *plan_table(bench.results, options, names), ""]
     options.output.write_text("\n".join(text))
     print(f"simulate: wrote {options.output}", file=sys.stderr)

@@ -50,6 +50,10 @@ pub struct Warmed {
     pub part: f64,
     /// CPU time that each wait for storage costs, nanoseconds.
     pub wait_ns: u64,
+    /// Pages that the program itself had to read.
+    pub first_uses: u64,
+    /// By how much the first use of each of them takes longer, nanoseconds.
+    pub first_use_ns: u64,
 }
 
 impl Recorded {
@@ -73,15 +77,16 @@ impl Recorded {
         if own.off_cpu.is_none() || warm.off_cpu.is_none() {
             return Err(NotWarm::NoClock);
         }
-        let clock = DependencyClock::of(warm, Window::of(warm));
         if read_as_cold(warm) {
             return Err(NotWarm::Cold);
         }
+        let clock = DependencyClock::of(warm, Window::of(warm));
         let cold = DependencyClock::of(own, Window::of(own)).computing();
         let scale = took.map_or(1.0, |took| took.0 as f64 / clock.window_ns().max(1) as f64);
         let work = (clock.computing() as f64 / cold.max(1) as f64).min(1.0);
         let part = work * scale;
-        let first_uses = self.read_pages().saturating_mul(FIRST_USE_NS);
+        let read = self.read_pages();
+        let first_uses = read.saturating_mul(FIRST_USE_NS);
         let steps = self.tasks.iter().flat_map(|task| &task.steps);
         let computed: u64 = steps
             .fold(0, |sum, step| if let Step::Compute(ns) = step { sum.saturating_add(*ns) } else { sum });
@@ -95,7 +100,7 @@ impl Recorded {
         let more = ((computed as f64 * (1.0 - work) * scale) as u64).saturating_sub(first_uses);
         let each = more.checked_div(waits(own).count() as u64).unwrap_or(0).min(MOST_NS);
         self.costs = Costs { wait_ns: Costs::default().wait_ns.saturating_add(each), ..self.costs };
-        Ok(Warmed { part, wait_ns: self.costs.wait_ns })
+        Ok(Warmed { part, wait_ns: self.costs.wait_ns, first_uses: read, first_use_ns: FIRST_USE_NS })
     }
 
     /// Pages that it needs and that were not cached before it.

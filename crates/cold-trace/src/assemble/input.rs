@@ -39,9 +39,9 @@ pub(super) enum Timed {
     CommandLine { pid: u32, arguments: Vec<String> },
 }
 
-/// Pages that were cached, before or after the start.
+/// What a look into the page cache saw of one file, before or after the start.
 #[derive(Debug)]
-pub(super) struct Resident {
+pub(super) struct CacheLook {
     pub(super) after: bool,
     pub(super) dev: cold_model::Dev,
     pub(super) inode: u64,
@@ -58,7 +58,7 @@ pub(super) struct Input {
     pub(super) manifest: Option<Manifest>,
     pub(super) mounts: Vec<Mount>,
     pub(super) files: Vec<FileFact>,
-    pub(super) resident: Vec<Resident>,
+    pub(super) cache_looks: Vec<CacheLook>,
     pub(super) notes: Vec<String>,
     /// Sorted by address.
     pub(super) kernel: Vec<KernelFunction>,
@@ -140,7 +140,7 @@ impl Input {
             Fact::Mounts(mounts) => return self.mounts = mounts,
             Fact::File(file) => return self.files.push(*file),
             Fact::Resident { after, dev, inode, runs } => {
-                return self.resident.push(Resident { after, dev, inode, runs });
+                return self.cache_looks.push(CacheLook { after, dev, inode, runs });
             }
             Fact::KernelFunctions(functions) => return self.kernel = functions,
             Fact::Lost(lost) => return self.lost = lost,

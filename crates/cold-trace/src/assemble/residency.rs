@@ -30,7 +30,7 @@ pub(super) struct Residency {
 pub(super) fn residency(b: &mut Builder<'_>, manifest: &Manifest, machine: &mut dyn FilesNow) -> Residency {
     let mut before = Runs::new();
     let mut after = Runs::new();
-    for fact in &b.input.resident {
+    for fact in &b.input.cache_looks {
         let Some(file) = b.files.by_inode(fact.dev, fact.inode) else { continue };
         let mut runs = fact.runs.clone();
         runs.sort_unstable();

@@ -13,7 +13,7 @@ use cold_analyze::replay;
 use cold_analyze::simulate::sweep::{Choice, Reader, Row, WINDOWS_KIB, WindowAdvice};
 use cold_analyze::simulate::{Observed, Recorded, WaitsKnown, Windows};
 use cold_model::Bytes;
-use cold_model::figures::percent;
+use cold_model::figures::{percent, plural};
 use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, Recording};
 use cold_plan::Plan;
@@ -141,9 +141,12 @@ fn warm_start(
             .hint("record it: sudo cold trace --state warm -- COMMAND")
     })?;
     Ok(format!(
-        "the program computes as in {name}: {} of what it computed here; each wait costs the CPU {:.0} µs",
+        "the program computes as in {name}: {} of what it computed here; besides, the CPU takes {:.0} µs for each wait, and {:.0} \
+         µs for the first use of a page that the program had to read itself ({})",
         percent(100.0 * warmed.part),
-        warmed.wait_ns as f64 / 1e3
+        warmed.wait_ns as f64 / 1e3,
+        warmed.first_use_ns as f64 / 1e3,
+        plural(warmed.first_uses, "page"),
     ))
 }
 
@@ -161,10 +164,10 @@ fn files_with(recording: &Recording, start: &Recorded, text: &str) -> Result<Vec
     Ok(ids)
 }
 
-/// What is tried: each policy, Linux with each window.
 /// Pages of the clusters that are tried of starts of other systems: 16 KiB to 2 MiB.
 const CLUSTERS: [u64; 5] = [4, 8, 16, 32, 512];
 
+/// What is tried: each policy, Linux with each window.
 fn choices(args: &Args, start: &Recorded) -> Result<Vec<Choice>, Failure> {
     let is_linux = |policy: &Policy| matches!(policy, Policy::Linux(_));
     let names_linux = args.policy.iter().any(|n| matches!(n, Named::Policy(policy) if is_linux(policy)));
