@@ -32,6 +32,7 @@ import subjects  # noqa: E402
 GONE = {"refaults", "pages_reclaimed", "caches_dropped"}  # taints of a start whose pages went while it went on
 WARM = 3  # recorded warm starts, an odd number
 SLOW = 10.0  # seconds of a start from which one round has to do
+QUICK = 5.0  # seconds that all measured starts take at least, as far as four times the rounds reach: short ones vary most
 
 
 class Bench:
@@ -129,8 +130,10 @@ class Bench:
                 text = self.cold(*ask, "--warm", kept / "start-2.cold", ok=(0, 2))
                 told = json.loads(text or self.cold(*ask))
                 rows = {r["reader"]: r for r in reversed(told["disks"][0]["rows"])}
-                made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", self.options.rounds, "--store",
-                                            store, "--states", "cold,prefetched,warm", "--", *argv, ok=(0, 4)))
+                # Ratios of single starts would tell nothing.
+                rounds = max(self.options.rounds, self.rounds(rows["kernel"]["time_ns"] / 1e6))
+                made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--store", store,
+                                            "--states", "cold,prefetched,warm", "--", *argv, ok=(0, 4)))
                 took = {made["series"][n]["state"]: times(made, n) for n in range(len(made["series"]))}
                 self.keep(f"plan {preset} {name}", {
                     "told": [rows["kernel"]["time_ns"] / 1e6, rows["plan"]["time_ns"] / 1e6],
@@ -214,6 +217,12 @@ class Bench:
         at = max(v for v in known if v <= (major, minor))
         return f"linux-{at[0]}" if at[0] == 7 else f"linux-{at[0]}.{at[1]}"
 
+    def rounds(self, expected_ms):
+        """How often a start of so many milliseconds is measured."""
+        if expected_ms / 1e3 > SLOW:
+            return 1
+        return max(self.options.rounds, min(4 * self.options.rounds, round(QUICK * 1e3 / expected_ms)))
+
     def measure(self, name, argv, preset, disk):
         before = self.late(disk, name, argv)
         for window in self.options.windows:
@@ -222,8 +231,8 @@ class Bench:
                 continue
             self.knob(disk).write_text(str(window))
             foretold = self.predict(name, preset, window, before)
-            rounds = 1 if statistics.median(p[0] for p in foretold) / 1e3 > SLOW else self.options.rounds
-            print(f"simulate: {preset}: {name}: {window} KiB", file=sys.stderr)
+            rounds = self.rounds(statistics.median(p[0] for p in foretold))
+            print(f"simulate: {preset}: {name}: {window} KiB, {rounds} rounds", file=sys.stderr)
             text, late = lateness.during(disk, lambda: self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--states",
                                                                  "cold,warm", "--", *argv, ok=(0, 4)))
             made = json.loads(text)
@@ -403,10 +412,10 @@ def write(bench, names):
             "a prediction is raised, because the machine does not always compute as fast as when it recorded "
             f"({computed}).", "",
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "
-            f"of {rounds} measured starts (one where it takes more than {SLOW:.0f} s) → median prediction from "
-            f"{options.recordings} recordings. By how much the disk answered each request later than its figures ask for in the "
-            "measured starts, by the kernel's counts and its own log (`benches/lateness.py`), is taken into the prediction (ms, in "
-            f"windows of {', '.join(map(str, options.windows))} KiB): {late}. {laws(bench, names)}", "",
+            f"of {rounds} measured starts (the quicker the more, one where it takes more than {SLOW:.0f} s) → median prediction "
+            f"from {options.recordings} recordings. By how much the disk answered each request later than its figures ask for in "
+            "the measured starts, by the kernel's counts and its own log (`benches/lateness.py`), is taken into the prediction (ms, "
+            f"in windows of {', '.join(map(str, options.windows))} KiB): {late}. {laws(bench, names)}", "",
             *table(bench.results, options, names), *read_table(bench.results, options, names),
             *plan_table(bench.results, options, names), ""]
     options.output.write_text("\n".join(text))
