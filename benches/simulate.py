@@ -414,8 +414,8 @@ def write(bench, names):
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "
             f"of {rounds} measured starts (the quicker the more, one where it takes more than {SLOW:.0f} s) → median prediction "
             f"from {options.recordings} recordings. By how much the disk answered each request later than its figures ask for in "
-            "the measured starts, by the kernel's counts and its own log (`benches/lateness.py`), is taken into the prediction (ms, "
-            f"in windows of {', '.join(map(str, options.windows))} KiB): {late}. {laws(bench, names)}", "",
+            "the measured starts, by the kernel's counts and its own log (`benches/lateness.py`), is taken into the prediction "
+            f"(ms, in windows of {', '.join(map(str, options.windows))} KiB): {late}. {laws(bench, names)}", "",
             *table(bench.results, options, names), *read_table(bench.results, options, names),
             *plan_table(bench.results, options, names), ""]
     options.output.write_text("\n".join(text))
