@@ -26,8 +26,9 @@ def of_start(bench, disk, argv):
 
 def during(disk, work):
     """What `work()` answers, and by how many milliseconds each read of the disk was late meanwhile: on its way to the disk and
-    back, which is what the kernel's time has more than the log's, and in the disk. Who waits behind others is not late, so
-    the second is taken from requests that found the disk idle and were over when the next one came."""
+    back, which is what the kernel's time has more than the log's, and in the disk. Who waits in it behind others is not late,
+    so the second is taken from requests that found it idle and were over when the next one came. Who waits on the way, because
+    one thread takes all requests, counts as late: in large windows that is most of it."""
     number, took = counted(disk)
     logged = len(log_of(disk))
     answer = work()

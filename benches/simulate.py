@@ -10,7 +10,6 @@ COLD=path of a release build with cold-testdisk beside it.
 """
 
 import argparse
-import csv
 import itertools
 import json
 import os
