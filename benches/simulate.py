@@ -124,7 +124,7 @@ class Bench:
                           "--keep", kept, "--json", "--", *argv)
                 ask = ["simulate", "--store", store, kept / "start-1.cold", "--plan", pathlib.Path(argv[0]).name,
                        "--policy", self.policy(), "--read-ahead-kb", "128",
-                       "--disk", late_by(preset, self.late(disk, name, argv)), "--json", *self.law(name)]
+                       "--disk", preset, "--json", *self.law(name)]
                 # Others may have emptied the cache before it.
                 text = self.cold(*ask, "--warm", kept / "start-2.cold", ok=(0, 2))
                 told = json.loads(text or self.cold(*ask))
@@ -144,7 +144,7 @@ class Bench:
     def on(self, preset, chosen, work):
         """Does work(disk) where the files of these subjects are those of a test disk."""
         used = set().union(*(self.files_of(name, argv) for name, argv in chosen.items()))
-        with disks.TestDisk(self.cold_path.with_name("cold-testdisk"), preset) as disk:
+        with disks.TestDisk(self.cold_path.with_name("cold-testdisk"), preset, punctual=True) as disk:
             print(f"simulate: {preset}: copying", file=sys.stderr)
             pairs = disks.fill(disk, self.run, used, set() if "git" in chosen else {"tree"})
             # What it makes lies beside the inputs, not on the disk.
@@ -172,24 +172,16 @@ class Bench:
     def recording(self, name, n):
         return self.work / f"{name}-{n}.cold"
 
-    def late(self, disk, name, argv):
-        """Milliseconds by which a test disk answers later than its figures ask for while this program starts, before anything
-        is measured."""
-        key = f"late {disk.preset} {name}"
-        if key not in self.results:
-            self.keep(key, lateness.of_start(self, disk, argv))
-        return self.results[key]
-
     @staticmethod
     def knob(disk):
         return pathlib.Path(f"/sys/block/{pathlib.Path(disk.info['device']).name}/queue/read_ahead_kb")
 
-    def predict(self, name, preset, window, late):
+    def predict(self, name, preset, window):
         """Of the start by each recording its time (ms), its requests and the bytes that it reads."""
         out = []
         for n in range(self.options.recordings):
             ask = ["simulate", self.recording(name, n), "--json", "--policy", self.policy(), "--read-ahead-kb", window,
-                   "--disk", late_by(preset, late), *self.law(name)]
+                   "--disk", preset, *self.law(name)]
             # A start that waits for what it writes is not warm.
             text = self.cold(*ask, "--warm", self.recording(name, "warm"), ok=(0, 2))
             made = json.loads(text or self.cold(*ask))
@@ -223,22 +215,20 @@ class Bench:
         return max(self.options.rounds, min(4 * self.options.rounds, round(QUICK * 1e3 / expected_ms)))
 
     def measure(self, name, argv, preset, disk):
-        before = self.late(disk, name, argv)
         for window in self.options.windows:
             key = f"{preset} {name} {window}"
             if key in self.results or self.over():
                 continue
             self.knob(disk).write_text(str(window))
-            foretold = self.predict(name, preset, window, before)
-            rounds = self.rounds(statistics.median(p[0] for p in foretold))
+            predicted = self.predict(name, preset, window)
+            rounds = self.rounds(statistics.median(p[0] for p in predicted))
             print(f"simulate: {preset}: {name}: {window} KiB, {rounds} rounds", file=sys.stderr)
             text, late = lateness.during(disk, lambda: self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--states",
                                                                  "cold,warm", "--", *argv, ok=(0, 4)))
             made = json.loads(text)
             took = {made["series"][n]["state"]: times(made, n) for n in range(len(made["series"]))}
-            self.keep(f"foretold {key}", foretold)
             self.keep(f"late {key}", late)
-            self.keep(f"predicted {key}", self.predict(name, preset, window, late))
+            self.keep(f"predicted {key}", predicted)
             self.keep(f"warm {key}", took["warm"])
             self.keep(key, took["cold"])
 
@@ -257,11 +247,6 @@ class Bench:
                 self.measure(name, argv, preset, disk)
 
         self.on(preset, rest, work)
-
-
-def late_by(preset, late):
-    """A test disk as `--disk` wants it whose answers are late by so many milliseconds each."""
-    return f"{preset}+{late:.3f}"
 
 
 def times(report, series=0):
@@ -283,7 +268,7 @@ def slower(results, preset, name, window):
 
 
 def table(results, options, names):
-    rows, worst, before = [], {}, {}
+    rows, worst = [], {}
     for preset in options.disks:
         for name in names:
             cells = []
@@ -294,19 +279,16 @@ def table(results, options, names):
                     cells.append("")
                     continue
                 m = statistics.median(t[0] for t in took)
-                p, foretold = (statistics.median(t[0] for t in results[f"{which} {key}"]) + slower(results, preset, name, window)
-                               for which in ("predicted", "foretold"))
+                p = statistics.median(t[0] for t in told) + slower(results, preset, name, window)
                 off = p / m - 1
                 if not pages_went(took):
                     worst.setdefault(preset, []).append(abs(off))
-                    before.setdefault(preset, []).append(abs(foretold / m - 1))
                 cells.append(f"{m:.0f} → {p:.0f} ({off * 100:+.0f} %{', pages went' if pages_went(took) else ''})")
             if any(cells):
                 rows.append(f"| {preset} | {name} | {' | '.join(cells)} |")
     head = [f"| disk | program | {' | '.join(f'{w} KiB' for w in options.windows)} |",
             "| --- | --- |" + " --- |" * len(options.windows)]
-    said = [f"- `{d}`: {within(es)}. With the disk as late as in {lateness.UNRECORDED} starts in 128 KiB before all of these: "
-            f"{within(before[d])}." for d, es in worst.items()]
+    said = [f"- `{d}`: {within(es)}." for d, es in worst.items()]
     if any("pages went" in row for row in rows):
         said.append("- Where *pages went*, they were reclaimed while each of the measured starts went on (`cold bench` marks "
                     "these), and read again: not counted.")
@@ -412,9 +394,9 @@ def write(bench, names):
             f"({computed}).", "",
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "
             f"of {rounds} measured starts (the quicker the more, one where it takes more than {SLOW:.0f} s) → median prediction "
-            f"from {options.recordings} recordings. By how much the disk answered each request later than its figures ask for in "
-            "the measured starts, by the kernel's counts and its own log (`benches/lateness.py`), is taken into the prediction "
-            f"(ms, in windows of {', '.join(map(str, options.windows))} KiB): {late}. {laws(bench, names)}", "",
+            f"from {options.recordings} recordings. The disk is punctual: in the measured starts the mean read was over so many ms "
+            "after its figures ask for it, by the kernel's own counts (`benches/lateness.py`), in windows of "
+            f"{', '.join(map(str, options.windows))} KiB: {late}. {laws(bench, names)}", "",
             *table(bench.results, options, names), *read_table(bench.results, options, names),
             *plan_table(bench.results, options, names), ""]
     options.output.write_text("\n".join(text))

@@ -19,12 +19,14 @@ CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1000, 0x4000, 0x40000
 class TestDisk:
     """A running test disk; gone at the end of the block, also after an error."""
 
-    def __init__(self, tool, preset, size="3G"):
+    def __init__(self, tool, preset, size="3G", punctual=False):
         self.tool, self.preset, self.size = tool, preset, size
+        self.flags = ["--punctual"] if punctual else []
 
     def __enter__(self):
         self.process = subprocess.Popen(
-            [self.tool, "create", "--preset", self.preset, "--size", self.size, "--json", "--until-eof"],
+            [self.tool, "create", "--preset", self.preset, "--size", self.size, "--json", "--until-eof",
+             *self.flags],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         if not line:

@@ -4,10 +4,13 @@
 //! unmakes everything through the journal and ends when its caller does, and the server, which answers
 //! block requests as late as the [`Model`] says and logs them. Start reading at [`SlowDisk`].
 
+mod answers;
 mod log;
 mod model;
+mod punctual;
 mod server;
 mod stack;
+mod times;
 mod writes;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -43,6 +46,9 @@ pub enum FileSystem {
 pub struct Options {
     /// How late it answers.
     pub preset: Preset,
+    /// Whether the kernel has its answers when they are due: needs BPF. Else they are sent then, and delays are lower
+    /// bounds.
+    pub punctual: bool,
     /// Bytes of the block device, file system included.
     pub size: Bytes,
     /// Its file system.
@@ -52,6 +58,13 @@ pub struct Options {
     /// Directory for the file that holds its bytes; `None` to keep them in memory, where no other
     /// disk's speed comes in.
     pub backing: Option<PathBuf>,
+}
+
+impl Options {
+    /// In a directory of its own, its bytes in memory, not punctual.
+    pub fn new(preset: Preset, size: Bytes, file_system: FileSystem) -> Self {
+        Self { preset, punctual: false, size, file_system, mount: None, backing: None }
+    }
 }
 
 /// What a running disk says about itself.
@@ -71,6 +84,8 @@ pub struct Info {
     pub supervisor: i32,
     /// How late it answers.
     pub preset: Preset,
+    /// Whether the kernel has its answers when they are due.
+    pub punctual: bool,
     /// Its file system.
     pub file_system: FileSystem,
     /// Bytes of the block device, file system included.
@@ -126,8 +141,7 @@ pub struct SlowDisk {
 impl SlowDisk {
     /// A disk with ext4, its bytes in memory. Needs root, `/dev/fuse`, loop devices, `mkfs.ext4`.
     pub fn create(preset: Preset, size: Bytes) -> Result<Self> {
-        let file_system = FileSystem::Ext4;
-        Self::with(&Options { preset, size, file_system, mount: None, backing: None })
+        Self::with(&Options::new(preset, size, FileSystem::Ext4))
     }
 
     /// A disk as described.
@@ -137,6 +151,9 @@ impl SlowDisk {
         let mut command = Command::new(&program);
         command.args(["create", "--json", "--until-eof", "--size", &options.size.0.to_string()]);
         command.args(["--preset", &value_name(&options.preset), "--fs", &value_name(&options.file_system)]);
+        if options.punctual {
+            command.arg("--punctual");
+        }
         for (flag, path) in [("--mount", &options.mount), ("--backing", &options.backing)] {
             if let Some(path) = path {
                 command.arg(flag).arg(path);
@@ -192,19 +209,19 @@ impl SlowDisk {
 
     /// Forgets the requests so far.
     pub fn reset_log(&self) -> Result<()> {
-        self.info.ask("reset").map(drop)
+        command(&self.info.control, "reset")
     }
 
     /// From now on keeps every write in the new directory `dir`, beside a copy of what the disk holds: [`Writes`] makes
     /// of them the disk as it was after each. `dir` lies on another disk: this one's writes wait for it.
     pub fn keep_writes(&self, dir: &Path) -> Result<()> {
         std::fs::create_dir(dir).map_err(|e| Error::io("create", dir, e))?;
-        self.answered(&format!("keep {}", dir.display()))
+        command(&self.info.control, &format!("keep {}", dir.display()))
     }
 
     /// Keeps them no longer.
     pub fn stop_keeping_writes(&self) -> Result<()> {
-        self.answered("keep nothing")
+        command(&self.info.control, "keep nothing")
     }
 
     /// Unmounts it before its end, as [`unmount`] does.
@@ -212,14 +229,7 @@ impl SlowDisk {
         unmount(&self.info.mount_point)
     }
 
-    fn answered(&self, command: &str) -> Result<()> {
-        match self.info.ask(command)?.trim() {
-            "ok" => Ok(()),
-            why => Err(Error::part("the disk's server", why)),
-        }
-    }
-
-    /// Writes the log as CSV (`op,offset,bytes,arrival_ns,done_ns,model_ns`).
+    /// Writes the log as CSV (`op,offset,bytes,issued_ns,arrival_ns,due_ns,done_ns,model_ns`).
     pub fn write_csv(&self, path: &Path) -> Result<()> {
         std::fs::write(path, self.info.csv()?).map_err(|e| Error::io("write", path, e))
     }
@@ -251,16 +261,25 @@ impl Info {
 
     /// The disk's log as CSV.
     pub fn csv(&self) -> Result<String> {
-        self.ask("log")
+        ask(&self.control, "log")
     }
+}
 
-    fn ask(&self, question: &str) -> Result<String> {
-        let fail = |e| Error::io("ask the disk at", &self.control, e);
-        let mut stream = UnixStream::connect(&self.control).map_err(fail)?;
-        stream.write_all(format!("{question}\n").as_bytes()).map_err(fail)?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).map_err(fail)?;
-        Ok(text)
+/// What the server behind this control socket answers.
+fn ask(control: &Path, question: &str) -> Result<String> {
+    let fail = |e| Error::io("ask the disk at", control, e);
+    let mut stream = UnixStream::connect(control).map_err(fail)?;
+    stream.write_all(format!("{question}\n").as_bytes()).map_err(fail)?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).map_err(fail)?;
+    Ok(text)
+}
+
+/// Has the server do this.
+fn command(control: &Path, command: &str) -> Result<()> {
+    match ask(control, command)?.trim() {
+        "ok" => Ok(()),
+        why => Err(Error::part("the disk's server", why)),
     }
 }
 

@@ -27,9 +27,13 @@ pub struct Request {
     pub offset: u64,
     /// Bytes to read or write; 0 for a flush.
     pub len: Bytes,
-    /// When it arrived (`CLOCK_MONOTONIC`).
+    /// When the kernel issued it (`CLOCK_MONOTONIC`), as far as a punctual disk was told.
+    pub issued: Option<Nanos>,
+    /// When it arrived at the server.
     pub arrival: Nanos,
-    /// When it was answered.
+    /// When it is done by the model: counted from its issue, or its arrival where that is not known.
+    pub due: Nanos,
+    /// When the server answered.
     pub done: Nanos,
     /// What the model says it takes alone on an idle disk.
     pub model: Nanos,
@@ -51,7 +55,7 @@ pub struct Totals {
 }
 
 /// The header of the CSV form.
-pub(crate) const CSV_HEADER: &str = "op,offset,bytes,arrival_ns,done_ns,model_ns";
+pub(crate) const CSV_HEADER: &str = "op,offset,bytes,issued_ns,arrival_ns,due_ns,done_ns,model_ns";
 /// Requests per piece. Pieces do not move, so that the log does not copy itself when it grows while
 /// the machine is short of memory.
 const PIECE: usize = 1 << 14;
@@ -120,8 +124,10 @@ pub(crate) fn to_csv(requests: &[Request]) -> String {
             Op::Write => "write",
             Op::Flush => "flush",
         };
+        let issued = r.issued.map(|at| at.0.to_string()).unwrap_or_default();
+        let times = [r.arrival, r.due, r.done, r.model].map(|t| t.0.to_string()).join(",");
         // Writing to a String does not fail.
-        let _ = writeln!(text, "{op},{},{},{},{},{}", r.offset, r.len.0, r.arrival.0, r.done.0, r.model.0);
+        let _ = writeln!(text, "{op},{},{},{issued},{times}", r.offset, r.len.0);
     }
     text
 }
@@ -143,13 +149,21 @@ fn parse_line(line: &str) -> Option<Request> {
         "flush" => Op::Flush,
         _ => return None,
     };
-    let n: Vec<u64> = rest.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
-    let &[offset, len, arrival, done, model] = n.as_slice() else { return None };
+    let n: Vec<Option<u64>> = rest
+        .split(',')
+        .map(|field| if field.is_empty() { Some(None) } else { field.parse().ok().map(Some) })
+        .collect::<Option<_>>()?;
+    let &[Some(offset), Some(len), issued, Some(arrival), Some(due), Some(done), Some(model)] = n.as_slice()
+    else {
+        return None;
+    };
     Some(Request {
         op,
         offset,
         len: Bytes(len),
+        issued: issued.map(Nanos),
         arrival: Nanos(arrival),
+        due: Nanos(due),
         done: Nanos(done),
         model: Nanos(model),
     })
@@ -165,8 +179,10 @@ mod tests {
             op,
             offset: n,
             len: Bytes(4096),
+            issued: (n > 1).then_some(Nanos(n)),
             arrival: Nanos(n + 1),
-            done: Nanos(n + 2),
+            due: Nanos(n + 2),
+            done: Nanos(n + 3),
             model: Nanos(3),
         };
         let log = Log::default();

@@ -3,15 +3,13 @@
 //! A process of its own, because the process that mounts the disk sleeps in the kernel until the
 //! server answers: killed then, a single process could never die, and its mount never end.
 
-use std::collections::BinaryHeap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
-use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use cold_model::{Bytes, Nanos};
@@ -22,8 +20,11 @@ use fuser::{
     ReplyWrite, Session, WriteFlags,
 };
 
+use super::answers::{Answer, Completer, Waiting, now};
 use super::log::{Log, Op, Request, to_csv};
 use super::model::{Model, Scheduler, Service};
+use super::punctual::Punctual;
+use super::times;
 use super::writes::Kept;
 
 /// The file's name in the mounted directory.
@@ -71,14 +72,16 @@ impl Serve {
         let log = Arc::new(Log::default());
         let kept = Arc::new(Mutex::new(None));
         let keeper = Keeper { backing: backing.try_clone()?, size: self.size, kept: Arc::clone(&kept) };
-        serve_control(UnixListener::bind(&self.control)?, Arc::clone(&log), keeper)?;
+        let punctual = Arc::new(OnceLock::new());
+        let told = Told { log: Arc::clone(&log), keeper, punctual: Arc::clone(&punctual) };
+        serve_control(UnixListener::bind(&self.control)?, told)?;
         // No disk waits for a processor that programs use. Without the right it does.
         if cold_sys::realtime::goes_first().is_ok() {
             stay_on_one_processor();
         }
-        let completer = Completer::start(Arc::clone(&log))?;
+        let completer = Completer::start(log, Arc::clone(&punctual))?;
         let scheduler = Mutex::new(Scheduler::new(self.model, self.size));
-        let disk = Disk { backing, size: self.size, scheduler, completer, kept };
+        let disk = Disk { backing, size: self.size, scheduler, completer, kept, punctual };
         let mut config = Config::default();
         config.mount_options =
             vec![MountOption::FSName(MOUNT_SOURCE.to_owned()), MountOption::NoDev, MountOption::NoSuid];
@@ -118,11 +121,6 @@ fn stay_on_one_processor() {
     let _ = rustix::thread::sched_setaffinity(None, &one);
 }
 
-fn now() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    t.tv_sec.unsigned_abs() * 1_000_000_000 + t.tv_nsec.unsigned_abs()
-}
-
 /// Begins and ends keeping writes.
 struct Keeper {
     backing: File,
@@ -143,26 +141,47 @@ impl Keeper {
     }
 }
 
-/// Answers `log` (CSV), `reset` and `keep DIRECTORY` or `keep nothing` on the control socket, one command per connection.
-fn serve_control(listener: UnixListener, log: Arc<Log>, keeper: Keeper) -> io::Result<()> {
+/// What the control socket tells and changes.
+struct Told {
+    log: Arc<Log>,
+    keeper: Keeper,
+    punctual: Arc<OnceLock<Punctual>>,
+}
+
+impl Told {
+    /// Answers `log` (CSV), `reset`, `keep DIRECTORY` or `keep nothing`, and `punctual N` (on `/dev/loopN`).
+    fn answer(&self, command: &str) -> String {
+        let done = match command.split_once(' ').unwrap_or((command, "")) {
+            ("log", "") => return to_csv(&self.log.requests()),
+            ("reset", "") => {
+                self.log.reset();
+                Ok(())
+            }
+            ("keep", dir) => self
+                .keeper
+                .keep((dir != "nothing").then(|| Path::new(dir)))
+                .map_err(|e| format!("cannot keep writes: {e}")),
+            ("punctual", number) => self.be_punctual(number),
+            _ => Err(format!("unknown command {command:?}; known: log, reset, keep, punctual")),
+        };
+        done.map_or_else(|why| why + "\n", |()| "ok\n".to_owned())
+    }
+
+    fn be_punctual(&self, number: &str) -> Result<(), String> {
+        let number = number.parse().map_err(|_| format!("{number:?} is no number of a loop device"))?;
+        let times = times::of_loop_device(number).map_err(|e| {
+            format!("the kernel's times of requests are not to be had (BPF with BTF, as root): {e}")
+        })?;
+        self.punctual.set(Punctual::new(times)).map_err(|_| "it is punctual already".to_owned())
+    }
+}
+
+/// Serves the control socket: one command for each connection.
+fn serve_control(listener: UnixListener, told: Told) -> io::Result<()> {
     let answer = move |stream: UnixStream| -> io::Result<()> {
         let mut line = String::new();
         BufReader::new(&stream).read_line(&mut line)?;
-        let text = match line.trim() {
-            "log" => to_csv(&log.requests()),
-            "reset" => {
-                log.reset();
-                "ok\n".to_owned()
-            }
-            other => match other.strip_prefix("keep ") {
-                Some(dir) => match keeper.keep((dir != "nothing").then(|| Path::new(dir))) {
-                    Ok(()) => "ok\n".to_owned(),
-                    Err(e) => format!("cannot keep writes: {e}\n"),
-                },
-                None => format!("unknown command {other:?}; known: log, reset, keep\n"),
-            },
-        };
-        (&stream).write_all(text.as_bytes())
+        (&stream).write_all(told.answer(line.trim()).as_bytes())
     };
     let serve = move || {
         for stream in listener.incoming().flatten() {
@@ -173,149 +192,13 @@ fn serve_control(listener: UnixListener, log: Arc<Log>, keeper: Keeper) -> io::R
     std::thread::Builder::new().name("control".to_owned()).spawn(serve).map(drop)
 }
 
-/// Memory for what is read, used again: new memory of this size comes from the kernel each time, page by page and zeroed,
-/// which takes CPU time from the programs that are measured.
-#[derive(Default)]
-struct Buffers(Mutex<Vec<Vec<u8>>>);
-
-/// So many are kept; a queue that is longer for a moment gives the others back.
-const BUFFERS: usize = 64;
-
-impl Buffers {
-    /// At least `len` bytes of anything.
-    fn take(&self, len: usize) -> Vec<u8> {
-        let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        if buffer.len() < len {
-            buffer.resize(len, 0);
-        }
-        buffer
-    }
-
-    fn give(&self, buffer: Vec<u8>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < BUFFERS {
-            kept.push(buffer);
-        }
-    }
-}
-
-enum Answer {
-    /// So many of the first bytes.
-    Data(ReplyData, Vec<u8>, usize),
-    Written(ReplyWrite, u32),
-    Empty(ReplyEmpty),
-}
-
-impl Answer {
-    fn send(self, buffers: &Buffers) {
-        match self {
-            Self::Data(reply, buffer, len) => {
-                reply.data(buffer.get(..len).unwrap_or_default());
-                buffers.give(buffer);
-            }
-            Self::Written(reply, len) => reply.written(len),
-            Self::Empty(reply) => reply.ok(),
-        }
-    }
-}
-
-struct Waiting {
-    due: u64,
-    request: Request,
-    answer: Answer,
-}
-
-// Ordered by due time, the earliest first out of a BinaryHeap.
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        other.due.cmp(&self.due)
-    }
-}
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.due == other.due
-    }
-}
-impl Eq for Waiting {}
-
-/// Answers requests when they are due, so that no thread sleeps for one while others arrive.
-struct Completer {
-    waiting: Mutex<BinaryHeap<Waiting>>,
-    earlier: Condvar,
-    log: Arc<Log>,
-    buffers: Buffers,
-}
-
-impl Completer {
-    fn start(log: Arc<Log>) -> io::Result<Arc<Self>> {
-        let this = Arc::new(Self {
-            waiting: Mutex::default(),
-            earlier: Condvar::new(),
-            log,
-            buffers: Buffers::default(),
-        });
-        let worker = Arc::clone(&this);
-        std::thread::Builder::new().name("completer".to_owned()).spawn(move || worker.run())?;
-        Ok(this)
-    }
-
-    fn add(&self, waiting: Waiting) {
-        if waiting.due <= now() {
-            self.complete(waiting);
-            return;
-        }
-        let mut heap = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        // Else the thread wakes in time by itself.
-        let first = heap.peek().is_none_or(|next| waiting.due < next.due);
-        heap.push(waiting);
-        drop(heap);
-        if first {
-            self.earlier.notify_one();
-        }
-    }
-
-    fn run(&self) {
-        // Else the kernel lets each sleep last up to 50 µs longer.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let mut heap = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let now = now();
-            match heap.peek().map(|w| w.due) {
-                Some(due) if due <= now => {
-                    let due = heap.pop();
-                    drop(heap);
-                    if let Some(waiting) = due {
-                        self.complete(waiting);
-                    }
-                    heap = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                }
-                Some(due) => {
-                    let pause = Duration::from_nanos(due - now);
-                    heap = self.earlier.wait_timeout(heap, pause).unwrap_or_else(PoisonError::into_inner).0;
-                }
-                None => heap = self.earlier.wait(heap).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
-    }
-
-    /// The log comes first: who has seen the answer must find the request in it.
-    fn complete(&self, waiting: Waiting) {
-        self.log.add(Request { done: Nanos(now()), ..waiting.request });
-        waiting.answer.send(&self.buffers);
-    }
-}
-
 struct Disk {
     backing: File,
     size: u64,
     scheduler: Mutex<Scheduler>,
     completer: Arc<Completer>,
     kept: Arc<Mutex<Option<Kept>>>,
+    punctual: Arc<OnceLock<Punctual>>,
 }
 
 impl Disk {
@@ -342,21 +225,27 @@ impl Disk {
     }
 
     fn finish(&self, op: Op, offset: u64, len: u64, arrival: u64, answer: Answer) {
+        let punctual = if op == Op::Read { self.punctual.get() } else { None };
+        let issued = punctual.and_then(|punctual| punctual.issued(offset, arrival));
+        let came = issued.unwrap_or(arrival);
         let mut scheduler = self.scheduler.lock().unwrap_or_else(PoisonError::into_inner);
         let Service { due_ns, alone_ns } = match op {
-            Op::Flush => scheduler.flush(arrival),
-            Op::Read | Op::Write => scheduler.transfer(arrival, offset, len),
+            Op::Flush => scheduler.flush(came),
+            Op::Read | Op::Write => scheduler.transfer(came, offset, len),
         };
         drop(scheduler);
         let request = Request {
             op,
             offset,
             len: Bytes(len),
+            issued: issued.map(Nanos),
             arrival: Nanos(arrival),
+            due: Nanos(due_ns),
             done: Nanos(0),
             model: Nanos(alone_ns),
         };
-        self.completer.add(Waiting { due: due_ns, request, answer });
+        let send_at = punctual.map_or(due_ns, |punctual| punctual.send_at(len, due_ns));
+        self.completer.add(Waiting { send_at, request, answer });
     }
 }
 

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use cold_journal::{Journal, Undone};
 
 use super::server::{FILE_NAME, MOUNT_SOURCE};
-use super::{Error, FileSystem, Info, Options, Result, value_name};
+use super::{Error, FileSystem, Info, Options, Result, command, value_name};
 
 /// The kernel's default; a loop device on FUSE would get 2560.
 const READ_AHEAD_KB: &str = "128";
@@ -145,6 +145,9 @@ fn layers(journal: &Journal, options: &Options, mut server: Command) -> Result<L
     let (number, guard) = journal.attach_loop(&fuse.join(FILE_NAME))?;
     keep(guard);
     configure(number, options)?;
+    if options.punctual {
+        command(&control, &format!("punctual {number}"))?;
+    }
     let device = cold_sys::loopdev::path(number);
     let mount_point = options.mount.clone().unwrap_or(own_mount);
     keep(journal.mount(&device, &mount_point, &value_name(&options.file_system), "")?);
@@ -156,6 +159,7 @@ fn layers(journal: &Journal, options: &Options, mut server: Command) -> Result<L
         control,
         supervisor: std::process::id().cast_signed(),
         preset: options.preset,
+        punctual: options.punctual,
         file_system: options.file_system,
         size: options.size,
     };

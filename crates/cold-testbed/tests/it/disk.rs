@@ -109,6 +109,30 @@ mod root {
         assert_eq!(fs::read_to_string(queue(&disk, "rotational")).expect("read"), "1\n");
     }
 
+    #[test]
+    fn a_punctual_disk_counts_from_the_kernels_issue_and_answers_ahead() {
+        needs_root!();
+        let options = Options::new(Preset::Cloud, Bytes(128 * MIB), FileSystem::Ext4);
+        let disk = SlowDisk::with(&Options { punctual: true, ..options }).expect("disk");
+        assert!(disk.info().punctual);
+        let file = direct(&content(&disk));
+        let mut buffer = vec![0; 8192];
+        read_page(&file, 0, &mut buffer);
+        disk.reset_log().expect("reset");
+        (0..300).for_each(|i| read_page(&file, (i * 997) % 2048, &mut buffer));
+        let log: Vec<_> = disk.log().expect("log").into_iter().filter(|r| r.op == Op::Read).collect();
+        assert_eq!(log.len(), 300);
+        for r in &log {
+            let issued = r.issued.expect("told by the kernel");
+            assert!(issued <= r.arrival && r.arrival <= r.done, "{r:?}");
+            // One at a time: none waits for another.
+            assert_eq!(r.due.0 - issued.0, r.model.0, "{r:?}");
+        }
+        // The way back takes its time, so the server has to be early; on a busy machine it is not always.
+        let ahead = log[100..].iter().filter(|r| r.done < r.due).count();
+        assert!(ahead > 100, "{ahead} of 200 answers were sent before they were due");
+    }
+
     fn queue(disk: &SlowDisk, name: &str) -> String {
         format!("/sys/block/{}/queue/{name}", disk.device_name())
     }
@@ -168,11 +192,8 @@ mod root {
             }
             let backing = tempfile::tempdir().expect("tempdir");
             let options = Options {
-                preset: Preset::SataSsd,
-                size: Bytes(320 * MIB),
-                file_system,
-                mount: None,
                 backing: Some(backing.path().to_owned()),
+                ..Options::new(Preset::SataSsd, Bytes(320 * MIB), file_system)
             };
             let disk = SlowDisk::with(&options).expect(mkfs);
             fs::write(disk.mount_point().join("file"), "content").expect("write");

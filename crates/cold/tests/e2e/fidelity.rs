@@ -54,8 +54,7 @@ mod root {
 
     fn disk(file_system: FileSystem) -> SlowDisk {
         let size = Bytes(400 << 20);
-        let options = Options { preset: Preset::Fast, size, file_system, mount: None, backing: None };
-        SlowDisk::with(&options).unwrap()
+        SlowDisk::with(&Options::new(Preset::Fast, size, file_system)).unwrap()
     }
 
     /// What a recording says of a way, and whether that is true.

@@ -28,7 +28,7 @@ mod root {
     impl Ground {
         fn new(file_system: FileSystem) -> Self {
             let (size, preset) = (Bytes(512 << 20), Preset::Fast);
-            let options = Options { preset, size, file_system, mount: None, backing: None };
+            let options = Options::new(preset, size, file_system);
             let disk = SlowDisk::with(&options).expect("a test disk");
             let place = Sandbox::new();
             let subject = disk.mount_point().join("cold-subject");

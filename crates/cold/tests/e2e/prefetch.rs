@@ -43,7 +43,7 @@ pub(crate) mod root {
         fn on(preset: Preset, place: Sandbox, mount: Option<PathBuf>, works: bool) -> Self {
             launcher();
             let (size, file_system) = (Bytes(320 << 20), FileSystem::Ext4);
-            let slow = SlowDisk::with(&Options { preset, size, file_system, mount, backing: None }).unwrap();
+            let slow = SlowDisk::with(&Options { mount, ..Options::new(preset, size, file_system) }).unwrap();
             let data = data(slow.mount_point().join("data"), (PAGES * PAGE) as usize);
             Self { slow, data, place, works }
         }

@@ -153,9 +153,7 @@ mod root {
 
     fn disk() -> SlowDisk {
         let size = Bytes(200 << 20);
-        let options =
-            Options { preset: Preset::Fast, size, file_system: FileSystem::Ext4, mount: None, backing: None };
-        SlowDisk::with(&options).unwrap()
+        SlowDisk::create(Preset::Fast, size).unwrap()
     }
 
     /// Ways to read that are no race.

@@ -119,8 +119,7 @@ mod root {
         needs_root!();
         let _machine = together();
         let (preset, file_system, size) = (Preset::Fast, FileSystem::Xfs, Bytes(320 << 20));
-        let disk =
-            SlowDisk::with(&Options { preset, size, file_system, mount: None, backing: None }).unwrap();
+        let disk = SlowDisk::with(&Options::new(preset, size, file_system)).unwrap();
         let file = data(disk.mount_point().join("inside"), 40_001);
         let place = Sandbox::new();
         named(record(&place, "x.cold", &file), &file, 40_001, FileKind::Regular);

@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 ///
 /// Examples:
 ///   cold-testdisk create --preset hdd --size 2G
+///   cold-testdisk create --preset sata-ssd --punctual
 ///   cold-testdisk log
 ///   cold-testdisk clean
 #[derive(Parser)]
@@ -31,6 +32,9 @@ enum Order {
         /// Its speed
         #[arg(long, value_enum, default_value = "hdd")]
         preset: Preset,
+        /// Answer so that the kernel has each answer when it is due, not later (needs BPF)
+        #[arg(long)]
+        punctual: bool,
         /// Its size in bytes, or with K, M, G
         #[arg(long, default_value = "1G", value_parser = parse_size)]
         size: u64,
@@ -89,8 +93,8 @@ type Failure = Box<dyn std::error::Error>;
 
 fn run(order: Order) -> Result<ExitCode, Failure> {
     match order {
-        Order::Create { preset, size, file_system, mount, backing, json, until_eof } => {
-            let options = Options { preset, size: Bytes(size), file_system, mount, backing };
+        Order::Create { preset, punctual, size, file_system, mount, backing, json, until_eof } => {
+            let options = Options { preset, punctual, size: Bytes(size), file_system, mount, backing };
             create(&options, json, until_eof)
         }
         Order::Log { disk } => {
