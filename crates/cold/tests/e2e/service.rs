@@ -358,13 +358,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         needs_root!();
         let _machine = together();
         let w = World::new(Preset::Fast);
-        let options = Options {
-            preset: Preset::Fast,
-            size: cold_model::Bytes(300 << 20),
-            file_system: FileSystem::Btrfs,
-            mount: None,
-            backing: None,
-        };
+        let options = Options::new(Preset::Fast, cold_model::Bytes(300 << 20), FileSystem::Btrfs);
         let disk = cold_testbed::SlowDisk::with(&options).unwrap();
         let whole = disk.mount_point().to_str().unwrap().to_owned();
         run("btrfs", &["subvolume", "create", &format!("{whole}/sub")]);

@@ -144,7 +144,7 @@ mod root {
 
     use cold_model::Bytes;
     use cold_model::recording::Recording;
-    use cold_testbed::disk::{FileSystem, Options, Preset};
+    use cold_testbed::disk::Preset;
     use cold_testbed::ways::PAGES;
     use cold_testbed::{SlowDisk, needs_root};
 
