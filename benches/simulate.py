@@ -31,7 +31,7 @@ import subjects  # noqa: E402
 GONE = {"refaults", "pages_reclaimed", "caches_dropped"}  # taints of a start whose pages went while it went on
 WARM = 3  # recorded warm starts, an odd number
 SLOW = 10.0  # seconds of a start from which one round has to do
-QUICK = 5.0  # seconds that all measured starts take at least, as far as four times the rounds reach: short ones vary most
+QUICK = 8.0  # seconds that all measured starts take at least, as far as four times the rounds reach: short ones vary most
 
 
 class Bench:
