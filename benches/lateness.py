@@ -1,7 +1,7 @@
 """By how much a test disk answers later than its figures ask for, while programs start from it.
 
-A punctual one (`cold-testdisk create --punctual`) aims at nothing; whether it succeeded is told by the kernel's count of
-reads and of their time, which knows nothing of the disk's own clock. Of any other this tells what the way there and back adds.
+A punctual one (`cold-testdisk create --punctual`) is not to be late at all. Whether it succeeds is told by the kernel's count
+of reads and of their time, which the disk does not see. Of a usual one this tells what the way there and back adds.
 """
 
 import csv

@@ -122,24 +122,28 @@ class Bench:
                 shutil.rmtree(kept, ignore_errors=True)
                 self.cold("prefetch", "--store", store, "learn", "--fresh", "--exact-need", "--evict", "files",
                           "--keep", kept, "--json", "--", *argv)
-                ask = ["simulate", "--store", store, kept / "start-1.cold", "--plan", pathlib.Path(argv[0]).name,
-                       "--policy", self.policy(), "--read-ahead-kb", "128",
-                       "--disk", preset, "--json", *self.law(name)]
-                # Others may have emptied the cache before it.
-                text = self.cold(*ask, "--warm", kept / "start-2.cold", ok=(0, 2))
-                told = json.loads(text or self.cold(*ask))
-                rows = {r["reader"]: r for r in reversed(told["disks"][0]["rows"])}
                 # Ratios of single starts would tell nothing.
-                rounds = max(self.options.rounds, self.rounds(rows["kernel"]["time_ns"] / 1e6))
-                made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--store", store,
-                                            "--states", "cold,prefetched,warm", "--", *argv, ok=(0, 4)))
+                rounds = max(self.options.rounds, self.rounds(self.predict_plan(name, argv, preset, store, kept)[0]))
+                text, late = lateness.during(disk, lambda: self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--store",
+                                                                     store, "--states", "cold,prefetched,warm", "--", *argv,
+                                                                     ok=(0, 4)))
+                made = json.loads(text)
                 took = {made["series"][n]["state"]: times(made, n) for n in range(len(made["series"]))}
                 self.keep(f"plan {preset} {name}", {
-                    "told": [rows["kernel"]["time_ns"] / 1e6, rows["plan"]["time_ns"] / 1e6],
+                    "told": self.predict_plan(name, argv, preset, store, kept, max(late, 0)), "late": late,
                     "took": [took["cold"], took["prefetched"]], "warm": took["warm"],
                     "computes": self.computes(kept / "start-2.cold")})
 
         self.on(preset, rest, work)
+
+    def predict_plan(self, name, argv, preset, store, kept, late=0.0):
+        """The times (ms) without and with the plan, on a test disk whose reads are over so many milliseconds late."""
+        ask = ["simulate", "--store", store, kept / "start-1.cold", "--plan", pathlib.Path(argv[0]).name, "--policy", self.policy(),
+               "--read-ahead-kb", "128", "--disk", f"{preset}+{late:.3f}", "--json", *self.law(name)]
+        # Others may have emptied the cache before it.
+        text = self.cold(*ask, "--warm", kept / "start-2.cold", ok=(0, 2))
+        rows = {r["reader"]: r for r in reversed(json.loads(text or self.cold(*ask))["disks"][0]["rows"])}
+        return [rows[reader]["time_ns"] / 1e6 for reader in ("kernel", "plan")]
 
     def on(self, preset, chosen, work):
         """Does work(disk) where the files of these subjects are those of a test disk."""

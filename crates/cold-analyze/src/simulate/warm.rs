@@ -24,7 +24,7 @@ const WARM: f64 = 0.1;
 const MOST_NS: u64 = 10_000;
 /// What a page takes a processor more at its first use, nanoseconds, where the program itself had to read it. In windows of
 /// 2048 KiB, where waits are few, six programs took 0 to 3 µs more time in user mode for each page that they needed than
-/// warm, the median 1.5 (ten starts each on a punctual `sata-ssd`, 29 November 2026; the day before, five each on a usual one,
+/// warm, the median 1.4 (ten starts each on a punctual `sata-ssd`, 29 November 2026; the day before, five each on a usual one,
 /// 0.5 to 12, the median 5). Where a plan had read the pages it was not there: by
 /// theirs `python3` and `node` took 150 and 128 ms where 151 and 133 were foretold without it, 165 and 152 with it. So it is
 /// most likely the waiting that cools the processor's caches, and not the page that is new.
