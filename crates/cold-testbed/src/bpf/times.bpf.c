@@ -4,24 +4,7 @@
  * read's first sector. The kernel's types are given as far as they are used; offsets are corrected when this is
  * loaded (CO-RE).
  */
-typedef unsigned char __u8;
-typedef signed short __s16;
-typedef unsigned short __u16;
-typedef int __s32;
-typedef unsigned int __u32;
-typedef long long __s64;
-typedef unsigned long long __u64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u32 __wsum;
-
-enum {
-	BPF_ANY = 0,
-	BPF_MAP_TYPE_LRU_HASH = 9,
-};
-
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
+#include <cold/bpf.h>
 
 #define REQ_OP_MASK 0xffu
 #define REQ_OP_READ 0u
