@@ -5,12 +5,14 @@
 //!
 //! - **storage** and locks of nobody known: the clock stands still. So it does while the task runs only because pages
 //!   are missing: from the beginning of a fault until it waits, and while the kernel adds folios and makes requests.
-//! - **event** (pipe, socket, futex, poll, a child's end) and lock, ended by another task: both clocks meet. It goes on
+//! - **event** (pipe, socket, futex, poll, a child's end), ended by another task: both clocks meet. It goes on
 //!   at the later of its own clock when it began to wait and of the other task's clock when that one woke it. If the
-//!   other would have been earlier without its own waits, so is this one.
+//!   other would have been earlier without its own waits, so is this one. The same for a **lock** whose holder waited for
+//!   storage meanwhile; any other takes the time that passed.
 //! - ended by a **timer or from outside** (network, another program), and asked-for **sleep**: the time that passed, but
 //!   not that in which any task of the start waited for storage: a timer that was set before such a wait would not have
-//!   been seen to end without it. Waiting for **writing**, by itself or by the file system's journal, takes its time
+//!   been seen to end without it. Nothing, where the thread found nothing to do and waited on until a task woke it
+//!   (`looks`). Waiting for **writing**, by itself or by the file system's journal, takes its time
 //!   as well, for no plan removes it.
 //! - **runnable**: nothing. The clock has as many CPUs as it wants.
 //! - A new task begins at the clock of the task that made it.
@@ -21,13 +23,14 @@
 use std::collections::HashMap;
 
 use cold_model::Nanos;
-use cold_model::recording::Recording;
 use cold_model::recording::tables::Began;
+use cold_model::recording::{OffCpuReason, Recording};
 
 use crate::usage::Window;
 use crate::waits::main_thread;
 
 pub mod events;
+mod looks;
 pub mod spans;
 #[cfg(test)]
 mod tests;
@@ -160,7 +163,10 @@ impl DependencyClock {
             }
             TaskEventKind::Off(row) => {
                 let Some(off) = rows.get(row) else { return };
-                if self.tasks.get(&tid).is_none_or(|t| t.anchors.is_empty() || t.ended) {
+                // A thread that has ended still waits for locks while it is taken down; then its clock goes on. Another one
+                // of its id is made first.
+                let made = off.reason == OffCpuReason::Runnable && off.waker.is_some();
+                if self.tasks.get(&tid).is_none_or(|t| t.anchors.is_empty() || t.ended && made) {
                     self.born(at, tid, off.waker);
                 }
                 let Some(task) = self.tasks.get_mut(&tid) else { return };

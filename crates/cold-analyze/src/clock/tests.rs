@@ -1,6 +1,6 @@
 use cold_model::Known;
 use cold_model::recording::manifest::Subject;
-use cold_model::recording::{FillCause, OffCpuReason, Process, StallCause, Thread, TouchKind};
+use cold_model::recording::{FillCause, OffCpu, OffCpuReason, Process, StallCause, Thread, TouchKind};
 use cold_model::sample::{empty, ms, process};
 
 use super::*;
@@ -93,6 +93,50 @@ fn timers_and_others_take_their_time_but_that_of_reading() {
     assert_eq!(need(&clock, 131, 10), 100);
 }
 
+/// The first thread is without a CPU for 100 ms. Thread 11 waits with a timeout of 50 ms, `change` does something to its
+/// three waits or adds what happens between, and the first one waits for its end at 141. What the clock shows at 146.
+fn joined_at(change: impl FnOnce(&mut Recording)) -> u64 {
+    let mut r = recording();
+    thread(&mut r, 11, 0);
+    thread(&mut r, 12, 0);
+    r.off_cpu(11, 100, 10, OffCpuReason::Runnable);
+    for (at, took, waker) in [(11, 50, None), (62, 50, None), (113, 28, Some(10))] {
+        let row = r.off_cpu(at, took, 11, OffCpuReason::Event);
+        (row.system_call, row.waker) = (Some(202), waker);
+    }
+    r.off_cpu(141, 4, 10, OffCpuReason::Event).waker = Some(11);
+    change(&mut r);
+    need(&clock(&mut r), 146, 10)
+}
+
+#[test]
+fn a_thread_that_only_looks_from_time_to_time_waits_for_who_wakes_it_at_last() {
+    assert_eq!(joined_at(|_| {}), 45);
+    // Pages that it had to read to look are no work of its own.
+    let reads = |r: &mut Recording| {
+        let rows = r.off_cpu.as_mut().unwrap();
+        (rows[1].woken, rows[1].ended) = (Some(ms(59)), ms(59));
+        let read = r.off_cpu(60, 2, 11, OffCpuReason::Storage);
+        read.began = Nanos(ms(59).0 + 1);
+        (read.woken, read.ended) = (Some(Nanos(ms(62).0 - 1)), Nanos(ms(62).0 - 1));
+    };
+    assert_eq!(joined_at(reads), 45);
+}
+
+#[test]
+fn a_timeout_that_led_to_something_takes_its_time() {
+    let row =
+        |n: usize, change: fn(&mut OffCpu)| joined_at(move |r| change(&mut r.off_cpu.as_mut().unwrap()[n]));
+    let wakes = |r: &mut Recording| r.off_cpu(100, 12, 12, OffCpuReason::Event).waker = Some(11);
+    assert_eq!(joined_at(wakes), 117, "it woke another thread");
+    // Rows: 0 is the first thread's, 1 to 3 are the waits.
+    assert_eq!(row(2, |o| o.system_call = Some(7)), 117, "another system call");
+    assert_eq!(row(2, |o| o.system_call = None), 117, "a system call that is not known");
+    assert_eq!(row(2, |o| o.reason = OffCpuReason::Sleep), 117, "a sleep that it asked for");
+    assert_eq!(row(2, |o| (o.woken, o.ended) = (Some(ms(110)), ms(110))), 117, "it ran for 3 ms");
+    assert_eq!(row(3, |o| o.waker = None), 145, "nobody woke it: how long it had to wait is not known");
+}
+
 #[test]
 fn a_new_task_begins_at_its_makers_clock() {
     let mut r = recording();
@@ -118,6 +162,38 @@ fn a_thread_id_that_is_used_again_is_another_task() {
     r.off_cpu(91, 1, 11, OffCpuReason::Runnable).waker = Some(10);
     let clock = clock(&mut r);
     assert_eq!((need(&clock, 9, 11), need(&clock, 50, 11), need(&clock, 102, 11)), (8, 9, 40));
+}
+
+#[test]
+fn a_thread_that_waits_for_a_lock_after_its_end_is_no_other_one() {
+    let mut r = recording();
+    thread(&mut r, 11, 5);
+    // It reads, then ends, and is taken down under a lock that the first thread waits for.
+    r.off_cpu(11, 100, 11, OffCpuReason::Storage);
+    r.threads[1].ended = Some(ms(120));
+    r.off_cpu(121, 2, 11, OffCpuReason::Lock);
+    r.off_cpu(21, 80, 10, OffCpuReason::Runnable);
+    r.off_cpu(122, 4, 10, OffCpuReason::Event).waker = Some(11);
+    let clock = clock(&mut r);
+    // By the wall clock without all reading it would have ended at 19, the first thread is at 41 without its missing CPU.
+    assert_eq!((need(&clock, 122, 11), need(&clock, 127, 10)), (19, 42));
+}
+
+#[test]
+fn a_lock_takes_no_longer_than_it_did() {
+    let locked = |reads: bool| {
+        let mut r = recording();
+        thread(&mut r, 11, 0);
+        // Without a CPU the first thread comes to the lock 100 ms later than it would.
+        r.off_cpu(11, 100, 10, OffCpuReason::Runnable);
+        r.off_cpu(121, 10, 10, OffCpuReason::Lock).waker = Some(11);
+        if reads {
+            r.off_cpu(122, 8, 11, OffCpuReason::Storage);
+        }
+        need(&clock(&mut r), 141, 10)
+    };
+    assert_eq!(locked(false), 40, "whenever its holder would have released it");
+    assert_eq!(locked(true), 132, "its holder read while it held it, and releases it 8 ms earlier without");
 }
 
 #[test]
