@@ -98,6 +98,10 @@ fn advised(s: &Simulation, on: &OnDisk) -> Option<String> {
             a.saves,
             percent(a.part * 100.0)
         ),
+        None if s.start.window().is_none() => format!(
+            "{}: the start's files have different read-ahead windows today: the rows tell what one window for all would take",
+            on.disk.name
+        ),
         None => format!("{}: no read-ahead window that was tried saves 3 % or more", on.disk.name),
     })
 }
