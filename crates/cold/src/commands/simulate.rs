@@ -12,10 +12,10 @@ use std::path::Path;
 use cold_analyze::replay;
 use cold_analyze::simulate::sweep::{Choice, Reader, Row, WINDOWS_KIB, WindowAdvice};
 use cold_analyze::simulate::{Observed, Recorded, WaitsKnown, Windows};
-use cold_model::Bytes;
 use cold_model::figures::{percent, plural};
 use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, Recording};
+use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
 use cold_prefetch::predict::Asked;
 use cold_sim::engine::Replay;
@@ -141,11 +141,11 @@ fn warm_start(
             .hint("record it: sudo cold trace --state warm -- COMMAND")
     })?;
     Ok(format!(
-        "the program computes as in {name}: {} of what it computed here; besides, the CPU takes {:.0} µs for each wait, and {:.0} \
-         µs for the first use of a page that the program had to read itself ({})",
+        "the program computes as in {name}: {} of what it computed here; besides, the CPU takes {} for each wait, and {} \
+         for the first use of a page that the program had to read itself ({})",
         percent(100.0 * warmed.part),
-        warmed.wait_ns as f64 / 1e3,
-        warmed.first_use_ns as f64 / 1e3,
+        Nanos(warmed.wait_ns),
+        Nanos(warmed.first_use_ns),
         plural(warmed.first_uses, "page"),
     ))
 }
